@@ -28,7 +28,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 
-/** What is told of wrong options. */
+/** The message of the InvalidOptionsError that this throws. */
 async function told(mistake: () => unknown): Promise<string> {
   try {
     await mistake();
@@ -39,7 +39,7 @@ async function told(mistake: () => unknown): Promise<string> {
   throw new Error('nothing was thrown');
 }
 
-describe('an address', () => {
+describe('a URL', () => {
   const saved = { ...process.env };
   beforeEach(() => {
     delete process.env.OPENAI_API_KEY;
@@ -57,14 +57,14 @@ describe('an address', () => {
     '/v1',
     'http:///v1',
     'http:// a',
-  ])('of OpenAIProvider that is %j is refused, wherever it comes from', async (baseURL) => {
+  ])('of OpenAIProvider that is %j is refused, from the option or the environment', async (baseURL) => {
     expect(await told(() => new OpenAIProvider({ baseURL }))).toContain(`baseURL is '${baseURL}'`);
     process.env.OPENAI_BASE_URL = baseURL;
     if (baseURL !== '')
       expect(await told(() => new OpenAIProvider())).toContain(`OPENAI_BASE_URL is '${baseURL}'`);
   });
 
-  test('that is missing beside a missing key is told as such', async () => {
+  test('that is missing beside the API key is not reported, only the key is', async () => {
     expect(await told(() => new OpenAIProvider())).toContain('there is no API key');
   });
 });
@@ -76,7 +76,7 @@ describe('headers', () => {
       new SatelliteClient({ url: 'http://127.0.0.1:1', tools: new ToolRegistry(), headers }),
   };
   test.each(Object.entries(makers))(
-    'of %s that no header can have are named, without values',
+    'of %s that are invalid are reported by name, without values',
     async (_, make) => {
       const headers = {
         ok: 'fine',
@@ -93,7 +93,7 @@ describe('headers', () => {
   );
 });
 
-test('discoverTools refuses options of @Args and @Param that are none, all together', () => {
+test('discoverTools refuses all invalid options of @Args and @Param together', () => {
   class Dto {}
   @Toolset()
   class Tools {
@@ -113,7 +113,7 @@ describe('loopGuard', () => {
   const run = (loopGuard: LoopGuardOptions) =>
     runToolLoop({ provider: new ScriptedProvider([{ content: 'Hi' }]), model: 'm', loopGuard }, hello);
 
-  test('that would tell the model after the run has ended is refused', async () => {
+  test('with a tellAt above endAt is refused', async () => {
     expect(await told(() => run({ tellAt: 9, endAt: 6 }))).toContain(
       'loopGuard.tellAt is 9, but the run ends at 6 repeats',
     );
@@ -124,12 +124,12 @@ describe('loopGuard', () => {
     { tellAt: Number.POSITIVE_INFINITY, endAt: 6 },
     { tellAt: 9 },
     { endAt: 1 },
-  ])('%j may be meant', async (guard) => {
+  ])('%j is accepted', async (guard) => {
     expect((await run(guard)).status).toBe('completed');
   });
 });
 
-describe('a name of another framework', () => {
+describe('an option of another framework', () => {
   const base = { provider: new ScriptedProvider([{ content: 'Hi' }]), model: 'm' };
   const doors = {
     runToolLoop: (wrong: object) => runToolLoop({ ...base, ...wrong }, hello),
@@ -146,7 +146,7 @@ describe('a name of another framework', () => {
     complete: (wrong: object) => complete(base, { messages: hello, ...wrong }),
   };
 
-  test.each(Object.entries(doors))('is answered by %s with its own', async (door, enter) => {
+  test.each(Object.entries(doors))('is refused by %s, which names its own option', async (door, enter) => {
     const isLoop = door === 'runToolLoop';
     const prompt = isLoop ? "a first message { role: 'system', content: '…' }" : 'systemPrompt: a string';
     for (const name of ['system', 'instructions'])
@@ -167,7 +167,7 @@ describe('ScriptedProvider', () => {
     [{ toolCalls: [{ name: 'a', args: {} }] }, 'arguments: { … }'],
     [{ toolCalls: [{ nam: 'a' }] }, 'did you mean `toolCalls[0].name`?'],
     [{ toolCalls: ['a'] }, "toolCalls[0] is 'a'"],
-  ])('refuses the reply %j, also where a function gives it', async (reply, hint) => {
+  ])('refuses the reply %j, also from a function', async (reply, hint) => {
     expect(await told(() => new ScriptedProvider([reply]))).toContain(hint);
     const provider = new ScriptedProvider([{ content: 'first' }, () => reply]);
     await provider.chat({ model: 'm', messages: [], options: {} });
@@ -186,7 +186,7 @@ describe('an answer', () => {
     [{ approved: false, reson: 'too much' }, '`reason`'],
     [{ aproved: true }, '`approved`'],
     [{ approved: true, answeredBy: 'Anna' }, 'in the last argument of the resume'],
-  ])('%j is refused with the name that is meant', async (answer, hint) => {
+  ])('%j is refused with the right name', async (answer, hint) => {
     const run = await runToolLoop(config(), hello);
     const [{ id } = { id: '' }] = run.pending ?? [];
     const resumed = resumeToolLoop(config(), run.state, [{ id, ...answer } as Answer]);
@@ -201,7 +201,7 @@ describe('an answer', () => {
     expect(answered).toMatchObject({ ok: false, problem: expect.stringContaining(hint) });
   });
 
-  test('may have all that was pending beside it', async () => {
+  test('may contain all fields of its pending call', async () => {
     const run = await runToolLoop(config(), hello);
     const answers = (run.pending ?? []).map((pending) => ({ ...pending, approved: true }));
     const provider = new ScriptedProvider([{ content: 'Done.' }]);
@@ -213,7 +213,7 @@ describe('an answer', () => {
     [{ answerdBy: 'Anna' }, 'did you mean `answeredBy`?'],
     [{ scop: {} }, 'did you mean `scope`?'],
     [{ chanel: 'web' }, 'did you mean `channel`?'],
-  ])('of a resume with %j is told what was meant', async (options, hint) => {
+  ])('to a resume with the option %j is refused with the right name', async (options, hint) => {
     const run = await runToolLoop(config(), hello);
     expect(await told(() => resumeToolLoop(config(), run.state, [], options as never))).toContain(hint);
   });
@@ -226,14 +226,14 @@ describe('a message', () => {
     [{ role: 'assistant', content: 'x', toolcalls: [call] }, '`tool_calls`'],
     [{ role: 'tool', content: 'x', toolCallId: 'c1' }, '`tool_call_id`'],
     [{ role: 'user', contents: 'x' }, '`content`'],
-  ])('%j is refused with the key that is meant', async (message, hint) => {
+  ])('%j is refused with the right key', async (message, hint) => {
     const config = { provider: new ScriptedProvider([]), model: 'm' };
     const messages = [message as Message];
     for (const ask of [() => runToolLoop(config, messages), () => complete(config, { messages })])
       expect(await told(ask)).toContain(`did you mean ${hint}?`);
   });
 
-  test('may have keys that a provider knows', async () => {
+  test('may have additional provider keys', async () => {
     const provider = new ScriptedProvider([{ content: 'Hi' }]);
     const own = {
       reasoning_content: 'so',

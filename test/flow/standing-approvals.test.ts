@@ -35,7 +35,7 @@ function setup(remember: ApprovalOptions['remember'] = { scopes: ALL, by: ['to']
     execute: (args) => `paid ${ran.push(args)}`,
   });
   const store = new MemoryRunStore();
-  /** One run whose replies make these calls, and the config that it goes on with. */
+  /** One run whose replies make these calls, and the config to resume it. */
   const begin = async (
     replies: readonly (readonly Call[])[],
     scope: object = {},
@@ -66,7 +66,7 @@ afterEach(async () => {
 });
 
 describe('remember', () => {
-  test('lets later calls of the run through that match, asks for others, and says so in the record', async () => {
+  test('approves later matching calls of the run, asks for others, and is in the record', async () => {
     const { begin, ran, store } = setup();
     const { config, run, scope } = await begin([[A], [A2], [B]], U1);
     expect(run.pending).toMatchObject([{ mayRemember: { scopes: ALL } }]);
@@ -93,7 +93,7 @@ describe('remember', () => {
     expect(other.run.status).toBe('suspended');
   });
 
-  test('lets parallel calls through that match', async () => {
+  test('approves matching parallel calls', async () => {
     const { begin, ran } = setup();
     const { config, run, scope } = await begin([[A, B, A2]], U1);
     const [first] = run.pending ?? [];
@@ -110,7 +110,7 @@ describe('remember', () => {
     ['conversation', [true, false, false, false]],
     ['user', [true, true, false, false]],
     ['run', [false, false, false, false]],
-  ] as const)('for a %s holds there, and for nobody else', async (scope, expected) => {
+  ] as const)('for a %s applies only there and only to the same owner', async (scope, expected) => {
     const { begin } = setup();
     const { config, run, scope: own } = await begin([[A]], U1);
     await resumeToolLoop(config, run.state, yes(run.pending, { remember: { scope } }), { scope: own });
@@ -125,7 +125,7 @@ describe('remember', () => {
     expect(held).toEqual(expected);
   });
 
-  test('ends when it is revoked, when its time has come, and when the definition changes', async () => {
+  test('ends when it is revoked or when the definition changes, and expires after maxMs at most', async () => {
     const { begin, store, pay } = setup({ scopes: ['user'], by: [], maxMs: 3_600_000 });
     const { config, run, scope } = await begin([[A]], U1);
     await resumeToolLoop(config, run.state, yes(run.pending, { remember: { scope: 'user' } }), { scope });
@@ -140,7 +140,7 @@ describe('remember', () => {
     expect((await begin([[B]], U1)).run.status).toBe('suspended');
   });
 
-  test('until a time ends then', async () => {
+  test('with an expiry ends at that time', async () => {
     let now = Date.now();
     const { pay } = setup({ scopes: ['user'], by: [] });
     const store = new SqliteRunStore({ path: ':memory:', now: () => now });
@@ -164,9 +164,9 @@ describe('remember', () => {
   });
 
   test.each<[string, ApprovalOptions['remember'], object, object, string]>([
-    ['that its tool does not allow', undefined, { scope: 'run' }, U1, 'lets no yes stand'],
+    ['if its tool does not allow it', undefined, { scope: 'run' }, U1, 'lets no yes stand'],
     ['for a scope that its tool does not allow', { scopes: ['run'] }, { scope: 'user' }, U1, 'stand for run'],
-    ['for a scope that is none', { scopes: ALL }, { scope: 'everybody' }, U1, '"everybody"'],
+    ['for an unknown scope', { scopes: ALL }, { scope: 'everybody' }, U1, '"everybody"'],
     [
       'for longer than its tool allows',
       { scopes: ALL, maxMs: 1000 },
@@ -175,15 +175,15 @@ describe('remember', () => {
       '1000 ms at most',
     ],
     [
-      'until a time that has passed',
+      'until a time in the past',
       { scopes: ALL },
       { scope: 'run', expires: '2001-01-01T00:00:00Z' },
       U1,
       'not a future time',
     ],
-    ['for a user that nobody named', { scopes: ALL }, { scope: 'user' }, {}, 'the run has no owner'],
-    ['for a conversation that is none', { scopes: ALL }, { scope: 'conversation' }, {}, 'conversationId'],
-  ])('is refused %s: nothing runs, nothing is kept', async (_what, allowed, remember, scope, told) => {
+    ['for a user if the run has no owner', { scopes: ALL }, { scope: 'user' }, {}, 'the run has no owner'],
+    ['for a conversation if the run has none', { scopes: ALL }, { scope: 'conversation' }, {}, 'conversationId'],
+  ])('is refused %s: nothing runs and nothing is stored', async (_what, allowed, remember, scope, told) => {
     const { ran, store, pay } = setup(allowed);
     const tool = allowed === undefined ? { ...pay, approval: true } : pay;
     const steps = [{ toolCalls: [{ name: 'pay', arguments: A }] }, { content: 'Done.' }];
@@ -197,7 +197,7 @@ describe('remember', () => {
     expect((await resumeToolLoop(config, run.state, yes(run.pending), { scope })).status).toBe('completed');
   });
 
-  test('is refused where no store keeps it, and with a no', async () => {
+  test('is refused without a store, and with a refusal', async () => {
     const { begin } = setup();
     const { config, run, scope } = await begin([[A]], U1);
     const { store: _, ...without } = config;
@@ -210,7 +210,7 @@ describe('remember', () => {
     });
   });
 
-  test('counts for what was edited, not for what the model had sent', async () => {
+  test('applies to the edited arguments, not to those that the model sent', async () => {
     const { begin } = setup({ scopes: ['user'] });
     const { config, run, scope } = await begin([[A]], U1);
     const answers = yes(run.pending, { arguments: B, remember: { scope: 'user' } });
@@ -219,7 +219,7 @@ describe('remember', () => {
     expect((await begin([[A]], U1)).run.status).toBe('suspended');
   });
 
-  test('a forged pattern or id in the answer counts for nothing', async () => {
+  test('ignores a forged pattern, id, owner or tool in the answer', async () => {
     const { begin, store } = setup();
     const { config, run, scope } = await begin([[A]], U1);
     const remember = { scope: 'user', by: [], pattern: [], id: 'x', owner: { user: 'u2' }, tool: 'drop' };
@@ -230,7 +230,7 @@ describe('remember', () => {
     expect((await begin([[B]], U1)).run.status).toBe('suspended');
   });
 
-  test('a policy speaks all the same, and what a policy asks for is asked', async () => {
+  test('does not override a policy that refuses or asks', async () => {
     const { begin, pay, store, ran } = setup();
     const { config, run, scope } = await begin([[A]], U1);
     await resumeToolLoop(config, run.state, yes(run.pending, { remember: { scope: 'user' } }), { scope });
@@ -243,7 +243,7 @@ describe('remember', () => {
     expect(ran).toHaveLength(1);
   });
 
-  test('a store that fails asks somebody', async () => {
+  test('has no effect if the store fails, so the call asks', async () => {
     const { begin, store } = setup();
     const { config, run, scope } = await begin([[A]], U1);
     await resumeToolLoop(config, run.state, yes(run.pending, { remember: { scope: 'user' } }), { scope });
@@ -253,7 +253,7 @@ describe('remember', () => {
     expect((await begin([[A]], U1)).run.status).toBe('suspended');
   });
 
-  test('holds over stored runs, conversations and answers that another process goes on with', async () => {
+  test('applies across stored runs, conversations and answers that another process resumes', async () => {
     const { begin, store, pay, ran } = setup();
     const steps = () =>
       new ScriptedProvider([{ toolCalls: [{ name: 'pay', arguments: A }] }, { content: 'Done.' }]);

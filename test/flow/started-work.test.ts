@@ -35,7 +35,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** A worker, and what it completes. */
+/** A worker and its completions. */
 async function working(options: RunJobsOptions) {
   const completions: JobCompletion[] = [];
   let heard = Promise.withResolvers<void>();
@@ -64,7 +64,7 @@ const SCHEMA = { type: 'object', properties: { to: { type: 'string' } }, require
 
 type JobMethod = 'beginJob' | 'completeJob';
 
-/** The store, which cannot be reached so many times; `onAsked` hears of the first. */
+/** The store, with methods that fail the given number of times. `onAsked` is called on each failure. */
 function awayFor(
   store: MemoryRunStore,
   times: Partial<Record<JobMethod, number>>,
@@ -100,7 +100,7 @@ function started(engine: JobEngine = new MemoryJobEngine(), store = new MemoryRu
   return { engine, store };
 }
 
-/** A worker that begins jobs and fails, so that nobody records how they ended. */
+/** A worker that begins jobs and fails without recording their results. */
 function deadly({ engine, store }: Pick<RunJobsOptions, 'engine' | 'store'>, message: string) {
   return engine.work({
     handle: async ({ id }) => {
@@ -110,14 +110,14 @@ function deadly({ engine, store }: Pick<RunJobsOptions, 'engine' | 'store'>, mes
   });
 }
 
-/** From now on the engine says of all dead jobs that their workers died. */
+/** From now on the engine reports that the workers of all dead jobs died. */
 function workersDie(engine: JobEngine): void {
   const { deadJobs } = engine;
   engine.deadJobs = async (query) =>
     (await deadJobs.call(engine, query)).map((dead) => ({ ...dead, workersDied: true }));
 }
 
-test('runToolLoop leaves the work of a background tool to the engine, as a name and arguments', async () => {
+test('runToolLoop passes the work of a background tool to the engine by name and arguments', async () => {
   const { engine, store } = started();
   const [tool] = discoverTools({ toolsets: [MailTools] });
   const tools = [tool as NonNullable<typeof tool>];
@@ -141,13 +141,13 @@ test('runToolLoop leaves the work of a background tool to the engine, as a name 
   expect(store.jobs.job(id)).toMatchObject({ status: 'completed', attempt: 3 });
 });
 
-test('runToolLoop refuses an engine without a store that keeps jobs', async () => {
+test('runToolLoop refuses an engine without a store that stores jobs', async () => {
   const { engine } = started();
   const run = runToolLoop({ provider: calling('x', {}), model: 'm', engine }, USER);
   await expect(run).rejects.toMatchObject({ name: 'InvalidOptions' });
 });
 
-test('onAsyncResult of the run hears what became of a job, and its TaskQueue lists and cancels it', async () => {
+test('onAsyncResult of the run gets the result of a job, and its TaskQueue lists and cancels it', async () => {
   const { engine, store } = started();
   const begun = Promise.withResolvers<void>();
   const wait = defineTool({
@@ -187,11 +187,11 @@ test('onAsyncResult of the run hears what became of a job, and its TaskQueue lis
   expect(await heard.promise).toBe("The work of the tool 'wait' was cancelled: no more");
   await tasks.idle();
   expect(updates).toEqual(['half']);
-  // What was cancelled has its result already.
+  // A cancelled job already has its result.
   expect(completions).toEqual([]);
 });
 
-test('Conversation goes on with what a job gave, in a turn of its own', async () => {
+test('Conversation delivers the result of a job in a new turn', async () => {
   const { engine, store } = started();
   const send = defineTool({
     name: 'send',
@@ -215,7 +215,7 @@ test('Conversation goes on with what a job gave, in a turn of its own', async ()
 });
 
 describe('runJobs', () => {
-  test('runJobs completes a job once, also where two workers have it at the same time', async () => {
+  test('runJobs completes a job once, even if two workers run it at the same time', async () => {
     const { engine, store } = started();
     const meeting = Promise.withResolvers<void>();
     let runs = 0;
@@ -232,7 +232,7 @@ describe('runJobs', () => {
     });
     await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
     const { jobs } = await store.jobs.listJobs();
-    // A broker that forgets an id takes the job again.
+    // Another broker that does not know the id accepts the job again.
     const other = new MemoryJobEngine();
     closers.push(() => other.close());
     await other.enqueue(jobs[0]?.job as Job);
@@ -243,7 +243,7 @@ describe('runJobs', () => {
     expect(one.completions.length + two.completions.length).toBe(1);
   });
 
-  test('runJobs does not do a job again that has its result, and tells of it again', async () => {
+  test('runJobs does not repeat a job that has a result, but reports the result again', async () => {
     const { engine, store } = started();
     let runs = 0;
     const tool = defineTool({ name: 'work', description: 'W', background: true, execute: () => (runs += 1) });
@@ -258,7 +258,7 @@ describe('runJobs', () => {
     expect([told?.job.callId, told?.result.forLLM, runs]).toEqual([done?.job.callId, '1', 1]);
   });
 
-  test('runJobs enqueues what a broker never had, and what it lost', async () => {
+  test('runJobs enqueues jobs that a broker never received or lost', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     const broken = new MemoryJobEngine();
@@ -277,7 +277,7 @@ describe('runJobs', () => {
     expect((await completed(2)).map(({ result }) => result.forLLM)).toEqual(['done', 'done']);
   });
 
-  test('runJobs enqueues all others where the engine cannot take one of the jobs', async () => {
+  test('runJobs enqueues the other jobs if the engine rejects one', async () => {
     const { engine, store } = started();
     const execute = ({ text }: { text?: string }) => text ?? '';
     const parameters = { type: 'object', properties: { text: { type: 'string' } } } as const;
@@ -297,7 +297,7 @@ describe('runJobs', () => {
     expect((await completed(2)).map(({ result }) => result.forLLM).sort()).toEqual(['one', 'two']);
   });
 
-  test('runJobs keeps a failed job among the dead ones, with its failure as the result', async () => {
+  test('runJobs leaves a failed job in the dead jobs, with its failure as the result', async () => {
     const { engine, store } = started();
     const tool = defineTool({
       name: 'fail',
@@ -314,7 +314,7 @@ describe('runJobs', () => {
     expect(await engine.deadJobs()).toMatchObject([{ job: completion?.job, attempts: 2 }]);
   });
 
-  test('runJobs waits for a store that is away when a job begins and when it ends, and does its work once', async () => {
+  test('runJobs waits for an unreachable store when a job begins and ends, and runs the work once', async () => {
     const { engine, store } = started();
     let runs = 0;
     const tool = defineTool({ name: 'work', description: 'W', background: true, execute: () => (runs += 1) });
@@ -329,7 +329,7 @@ describe('runJobs', () => {
     expect(runs).toBe(1);
   });
 
-  test('runJobs that is closed while its store is away leaves its jobs to others, with all their attempts', async () => {
+  test('runJobs that is closed while its store is unreachable leaves its jobs and all their attempts to others', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
@@ -345,7 +345,7 @@ describe('runJobs', () => {
     expect(await engine.deadJobs()).toEqual([]);
   });
 
-  test('runJobs revives a job that the engine gave up before anybody had begun it', async () => {
+  test('runJobs enqueues a dead job again that no worker had begun', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
@@ -357,7 +357,7 @@ describe('runJobs', () => {
     expect(await engine.deadJobs()).toEqual([]);
   });
 
-  test('runJobs tries a job again of which too many workers died, after as long as it had been tried', async () => {
+  test('runJobs retries a job whose workers died, after a delay as long as it had been tried', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
@@ -377,7 +377,7 @@ describe('runJobs', () => {
     expect(delays).toEqual([tried]);
   });
 
-  test('runJobs gives a job up of which workers die each time that it is tried anew, and tells its conversation', async () => {
+  test('runJobs gives up a job after `revivals` retries whose workers died, and reports that in the conversation', async () => {
     const { engine, store } = started();
     const background = { revivals: 2 };
     const tool = defineTool({ name: 'work', description: 'Works', background, execute: () => 'done' });
@@ -410,7 +410,7 @@ describe('runJobs', () => {
     });
   });
 
-  test('runJobs ends a job as given up whose last failure could not be recorded', async () => {
+  test('runJobs gives up a dead job whose last failure was not recorded', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     await runToolLoop({ provider: calling('work', {}), model: 'm', tools: [tool], engine, store }, USER);
@@ -423,7 +423,7 @@ describe('runJobs', () => {
     await worker.close();
   });
 
-  test('runJobs does a job whose tool has changed where its arguments fit, and says what changed where not', async () => {
+  test('runJobs runs a job of a changed tool if its arguments still fit, and otherwise reports the change', async () => {
     const { engine, store } = started();
     const before = defineTool({
       name: 'mail',
@@ -448,7 +448,7 @@ describe('runJobs', () => {
     expect(result?.forLLM).toContain('was changed after the work had been started (its parameters)');
   });
 
-  test('runJobs drops no argument of a job that its tool had and has no more, under whatever name', async () => {
+  test('runJobs refuses a job with an argument that its tool no longer has', async () => {
     const { engine, store } = started();
     const done: unknown[] = [];
     const mail = (copy: string) =>
@@ -468,7 +468,7 @@ describe('runJobs', () => {
     expect(done).toEqual([]);
   });
 
-  test('runJobs asks policies again, and never an approval that was given', async () => {
+  test('runJobs asks policies again, but not for an approval that was given', async () => {
     const { engine, store } = started();
     const tool = defineTool({
       name: 'pay',
@@ -489,7 +489,7 @@ describe('runJobs', () => {
     expect((await two.completed())[0]?.result.forLLM).toContain('the till is closed');
   });
 
-  test('runJobs does a job outside the run that started it, whose policy and hooks do not hold for its agents', async () => {
+  test('runJobs runs a job without the policy and hooks of the run that started it', async () => {
     const { engine, store } = started();
     const pay = defineTool({ name: 'pay', description: 'Pays', execute: () => 'paid' });
     const [provider, seen] = [calling('pay', {}), [] as string[]];
@@ -511,7 +511,7 @@ describe('runJobs', () => {
     expect(seen).toEqual(['later']);
   });
 
-  test('runJobs runs no more of a tool at the same time than its `concurrency`', async () => {
+  test('runJobs runs at most `concurrency` jobs of a tool at the same time', async () => {
     const { engine, store } = started();
     let [running, most] = [0, 0];
     const tool = defineTool({
@@ -533,7 +533,7 @@ describe('runJobs', () => {
     expect(most).toBe(2);
   });
 
-  test('ToolRegistry.execute leaves the work of a background tool to the engine, too', async () => {
+  test('ToolRegistry.execute passes the work of a background tool to the engine too', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     const tools = new ToolRegistry({ engine, store }).register(tool);
@@ -543,7 +543,7 @@ describe('runJobs', () => {
     expect((await completed())[0]?.result.forLLM).toBe('done');
   });
 
-  test('a call that had begun when its process ended starts its job once', async () => {
+  test('a repeated call of an interrupted run does not start a second job', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     const tools = new ToolRegistry({ engine, store }).register(tool);
@@ -555,7 +555,7 @@ describe('runJobs', () => {
     expect((await store.jobs.listJobs()).jobs).toMatchObject([{ job: { runId: 'r1' } }]);
   });
 
-  test('cancelJob ends a job that waits, for good', async () => {
+  test('cancelJob ends a waiting job permanently, and refuses invalid ids and options', async () => {
     const { engine, store } = started();
     const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
     const tools = new ToolRegistry({ engine, store }).register(tool);
@@ -578,7 +578,7 @@ describe('runJobs', () => {
   });
 });
 
-test('context.idempotencyKey of a job is that of its call, at every attempt', async () => {
+test('context.idempotencyKey of a job is that of its call on every attempt', async () => {
   const { engine, store } = started();
   const keys: string[] = [];
   const tool = defineTool({
@@ -600,7 +600,7 @@ test('context.idempotencyKey of a job is that of its call, at every attempt', as
   expect(run.toolCalls[0]?.taskId).toBe(`task_${completion?.job.idempotencyKey}`);
 });
 
-test('context.background stays in its process, and says so once where there is an engine', async () => {
+test('context.background stays in its process, and with an engine logs one warning', async () => {
   const { engine, store } = started();
   const tool = defineTool({
     name: 'start',
@@ -617,7 +617,7 @@ test('context.background stays in its process, and says so once where there is a
 });
 
 describeRedis('started work over Redis', ({ url, newName }) => {
-  test('runJobs completes jobs of another connection, and tells the run that started them', async () => {
+  test('runJobs completes jobs from another connection and notifies the run that started them', async () => {
     const { hostname, port } = new URL(url);
     const [connection, queue] = [{ host: hostname, port: Number(port) }, newName()];
     const { engine, store } = started(bullmqEngine({ connection, queue }));
@@ -632,7 +632,7 @@ describeRedis('started work over Redis', ({ url, newName }) => {
     expect(await heard.promise).toBe('done');
   });
 
-  test('a process that closes its conversations and then its engine has nothing to warn of', async () => {
+  test('a process that closes its conversations and then its engine logs no warnings', async () => {
     const warnings: string[] = [];
     const warn = (text: string) => void warnings.push(text);
     const logger = { debug() {}, info() {}, error: warn, warn };
@@ -660,7 +660,7 @@ describeRedis('started work over Redis', ({ url, newName }) => {
     expect(warnings).toEqual([]);
   });
 
-  test('runJobs leaves jobs to the worker that has their tool, where another takes them at the same time', async () => {
+  test('runJobs leaves jobs to the worker that has their tool, even if another takes them first', async () => {
     const { hostname, port } = new URL(url);
     const [connection, queue] = [{ host: hostname, port: Number(port) }, newName()];
     const { engine, store } = started(bullmqEngine({ connection, queue }));
@@ -680,7 +680,7 @@ describeRedis('started work over Redis', ({ url, newName }) => {
   });
 });
 
-describe('runJobs, where it does not have the tool of a job', () => {
+describe('runJobs without the tool of a job', () => {
   const label = defineTool({
     name: 'label',
     description: 'Prints a label',
@@ -694,7 +694,7 @@ describe('runJobs, where it does not have the tool of a job', () => {
     return run.toolCalls[0]?.taskId ?? '';
   };
 
-  test('gives it back until a worker comes that has it', async () => {
+  test('returns it until a worker with the tool takes it', async () => {
     const { engine, store } = started();
     const returned = Promise.withResolvers<void>();
     const logger = { debug() {}, info() {}, warn: () => returned.resolve(), error() {} };
@@ -707,7 +707,7 @@ describe('runJobs, where it does not have the tool of a job', () => {
     expect(old.completions).toEqual([]);
   });
 
-  test('ends it once nobody has had it for `missingToolMs`', async () => {
+  test('ends it after `missingToolMs` without such a worker', async () => {
     const { engine, store } = started();
     const { completed } = await working({ engine, store, tools: [mail], missingToolMs: 20 });
     const id = await start(engine, store);
@@ -717,7 +717,7 @@ describe('runJobs, where it does not have the tool of a job', () => {
     expect((await store.jobs.job(id))?.attempt).toBeGreaterThan(1);
   });
 
-  test('leaves it to others where it is closed', async () => {
+  test('leaves it to others when closed', async () => {
     const { engine, store } = started();
     const returned = Promise.withResolvers<void>();
     const logger = { debug() {}, info() {}, warn: () => returned.resolve(), error() {} };
@@ -730,7 +730,7 @@ describe('runJobs, where it does not have the tool of a job', () => {
   });
 });
 
-test('Conversations.close stops jobs that last longer than `timeoutMs`, and leaves them to others', async () => {
+test('Conversations.close stops jobs that take longer than `timeoutMs` and leaves them to others', async () => {
   const { engine, store } = started();
   const begun = Promise.withResolvers<AbortSignal>();
   let isLater = false;

@@ -1,5 +1,5 @@
-// A worker in a process of its own. Its first attempt begins, and goes on until it is aborted; or it blocks the event
-// loop until a file is there, and goes on for longer than leases are renewed in. Further attempts end well.
+// A worker process. Its first attempt waits until it is aborted; or, with a file name, it blocks the event
+// loop until that file exists and then runs for longer than a lease. Later attempts succeed.
 import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PostgresRunStore } from '../../src/durable/postgres/index.js';

@@ -37,10 +37,10 @@ describeRedis('with Redis', (redis) => {
       await client.end();
     });
 
-    /** Resolves when the lease of a worker that does nothing for it has ended. */
+    /** Resolves when the lease of a worker that does not renew it has ended. */
     async function leaseEnded({ name, schema: place, queue }: StarvedPlace): Promise<void> {
       if (name !== 'pg-boss') return pause(3 * BULLMQ_LEASE_MS);
-      // Its leases take ten seconds at least, and it looks for ended ones every few seconds.
+      // Leases of pg-boss take ten seconds or more, and it looks for expired ones every few seconds.
       const ended = `UPDATE ${place}.job SET heartbeat_on = now() - interval '1 hour' WHERE name = $1 AND state = 'active'`;
       while ((await client.query(ended, [queue])).rowCount !== 0) await pause(50);
     }
@@ -51,7 +51,7 @@ describeRedis('with Redis', (redis) => {
       readonly place: StarvedPlace;
     }
 
-    /** A worker whose first attempt at a job has begun; it may fail once. */
+    /** A worker that has begun its first attempt at a job. */
     async function starve(name: StarvedPlace['name'], awaited = ''): Promise<Starved> {
       const place: StarvedPlace = {
         name,
@@ -78,7 +78,7 @@ describeRedis('with Redis', (redis) => {
     }
 
     test.each(ENGINES)(
-      'runJobs on %s counts no attempt as failed that blocked the event loop for longer than the lease',
+      'runJobs on %s does not fail an attempt that blocks the event loop for longer than the lease',
       async (name) => {
         const awaited = join(folder, name);
         const starved = await starve(name, awaited);
@@ -91,7 +91,7 @@ describeRedis('with Redis', (redis) => {
     );
 
     test.each(ENGINES)(
-      'runJobs on %s leaves a job to another worker whose process was stopped for longer than the lease',
+      'runJobs on %s gives a job to another worker if the process is stopped for longer than the lease',
       async (name) => {
         const starved = await starve(name);
         await using worker = starved.worker;

@@ -4,10 +4,10 @@ import { type RunClaim, type RunLease, type RunState, type RunStore, resumeStore
 import { MemoryRunStore } from 'toolwright/stores';
 import { approveAll, countAndOrder, openShop, resuming, suspendIn } from './stored-run-story.js';
 
-// So short that a renewal comes soon; the store's own clock stands still but for what a test says.
+// Short, so that renewals come soon. The clock of the store only moves when a test moves it.
 const LEASE = 30;
 
-/** A store whose clock a test moves, whose renewals it can await, and which it can put out of order. */
+/** A store with a clock that tests move, renewals that they can await, and failures that they can cause. */
 class TroubledStore extends MemoryRunStore {
   readonly #heard = new EventEmitter();
   readonly #clock: { now: number };
@@ -28,7 +28,7 @@ class TroubledStore extends MemoryRunStore {
   }
 
   override renew(lease: RunLease): boolean {
-    // After this call has returned, or thrown.
+    // Emitted after this call has returned or thrown.
     setImmediate(() => this.#heard.emit('renewal'));
     this.#mayFail('renew');
     return super.renew(lease);
@@ -49,7 +49,7 @@ class TroubledStore extends MemoryRunStore {
   }
 }
 
-/** A store whose first renewal goes on until the run is given up, and ends before that does. */
+/** A store whose first renewal settles only when the run is released or removed, just before that does. */
 class SlowStore implements RunStore {
   readonly renewing = Promise.withResolvers<void>();
   readonly #ending = Promise.withResolvers<void>();
@@ -63,7 +63,7 @@ class SlowStore implements RunStore {
 
   save = (state: RunState) => this.#store.save(state);
   load = (runId: string) => this.#store.load(runId);
-  // The lease of the memory is long, whatever was asked for: nobody else comes here.
+  // The lease of the inner store is long, because no other process claims the run here.
   claim = (lease: RunLease) => this.#store.claim({ ...lease, leaseMs: 60_000 });
 
   async renew(): Promise<boolean> {
@@ -91,8 +91,8 @@ class SlowStore implements RunStore {
 
 const another = (runId: string): RunLease => ({ runId, claim: 'another', leaseMs: LEASE });
 
-describe('the claim of a run that goes on', () => {
-  test('is renewed for as long as it goes on', async () => {
+describe('the claim of a running run', () => {
+  test('is renewed until the run ends', async () => {
     const store = new TroubledStore();
     const tries: string[] = [];
     const shop = openShop(async () => {
@@ -110,7 +110,7 @@ describe('the claim of a run that goes on', () => {
     expect(store.load(runId)).toBeUndefined();
   });
 
-  test('that another process has taken over aborts the run, which throws RunClaimed and changes nothing', async () => {
+  test('that another process takes over aborts the run, which throws RunClaimed and changes nothing', async () => {
     const store = new TroubledStore();
     let isStopped = false;
     const shop = openShop(async (signal) => {
@@ -131,7 +131,7 @@ describe('the claim of a run that goes on', () => {
     expect(store.release({ runId, claim: 'another' })).toBe(true);
   });
 
-  test('that another process has taken over aborts the run also where the config has a signal', async () => {
+  test('that another process takes over aborts the run, but not the signal of the config', async () => {
     const store = new TroubledStore();
     const shop = openShop(async (signal) => {
       store.waitFor(LEASE);
@@ -146,7 +146,7 @@ describe('the claim of a run that goes on', () => {
     expect(signal.aborted).toBe(false);
   });
 
-  test('leaves the signal of the config in force', async () => {
+  test('does not replace the signal of the config', async () => {
     const store = new TroubledStore();
     const controller = new AbortController();
     const shop = openShop(async (signal) => {
@@ -161,15 +161,15 @@ describe('the claim of a run that goes on', () => {
   });
 
   test.each([
-    ['says that it is lost', () => false],
-    ['says that it holds', () => true],
+    ['reports a lost claim', () => false],
+    ['succeeds', () => true],
     [
       'fails',
       () => {
         throw new Error('closed');
       },
     ],
-  ])('that was given up does not hear of a renewal under way that %s', async (_what, outcome) => {
+  ])('that was released ignores a pending renewal that %s', async (_what, outcome) => {
     for (const [step, status] of [
       [{ content: 'Ordered.' }, 'completed'],
       [countAndOrder('b'), 'suspended'],
@@ -181,7 +181,7 @@ describe('the claim of a run that goes on', () => {
       const run = await resumeStoredRun(resuming(shop, step), stored, approveAll(pending));
       expect(run.status).toBe(status);
       expect(run).not.toHaveProperty('error');
-      // Nobody renews it any more.
+      // The claim is no longer renewed.
       await new Promise((resolve) => setTimeout(resolve, 50));
       expect(store.renewals).toBe(1);
     }
@@ -190,7 +190,7 @@ describe('the claim of a run that goes on', () => {
   test.each([
     ['has ended', [{ content: 'Ordered.' }]],
     ['is suspended again', [countAndOrder('b')]],
-  ])('and was taken over is told also where the run %s before it is found out', async (_end, steps) => {
+  ])('that was taken over makes the resume throw RunClaimed, even if the run %s first', async (_end, steps) => {
     const store = new TroubledStore();
     const shop = openShop(() => {
       store.waitFor(60_000);
@@ -207,7 +207,7 @@ describe('the claim of a run that goes on', () => {
     expect(store.renew(another(runId))).toBe(true);
   });
 
-  test('may be late, as after a long computation, while nobody else wants the run', async () => {
+  test('may be renewed late if no other process claims the run', async () => {
     const store = new TroubledStore();
     const shop = openShop(async () => {
       store.waitFor(10 * LEASE);
@@ -224,7 +224,7 @@ describe('the claim of a run that goes on', () => {
 });
 
 describe('a store that fails', () => {
-  test('for a while does not end the run', async () => {
+  test('temporarily does not end the run', async () => {
     const store = new TroubledStore();
     const shop = openShop(async () => {
       store.broken = 'renew';
@@ -234,12 +234,12 @@ describe('a store that fails', () => {
     });
     const { runId, pending } = await suspendIn(store, shop);
     const config = resuming(shop, { content: 'Ordered.' });
-    // Long enough that the second attempt comes in time on a busy machine.
+    // Long enough for the second attempt, even on a busy machine.
     const run = await resumeStoredRun(config, { store, runId, leaseMs: 2_000 }, approveAll(pending));
     expect(run.status).toBe('completed');
   });
 
-  test('for longer than the lease ends the run, because somebody else may have it', async () => {
+  test('for longer than the lease ends the run, because another process may have claimed it', async () => {
     const store = new TroubledStore();
     const shop = openShop(async (signal) => {
       store.broken = 'renew';
@@ -260,7 +260,7 @@ describe('a store that fails', () => {
     expect(store.claim(another(runId)).status).toBe('claimed');
   });
 
-  test('when the run is suspended again leaves its state in the result', async () => {
+  test('when the run is suspended again, leaves the state in the result', async () => {
     const store = new TroubledStore();
     const shop = openShop();
     const { runId, pending } = await suspendIn(store, shop);
@@ -276,7 +276,7 @@ describe('a store that fails', () => {
     expect(store.load(runId)?.revision).toBe(1);
   });
 
-  test('when the run has ended leaves the outcome as it is, and says so in its error', async () => {
+  test('when the run has ended, does not change the outcome and is reported in its error', async () => {
     const store = new TroubledStore();
     const shop = openShop();
     const { runId, pending } = await suspendIn(store, shop);
@@ -288,7 +288,7 @@ describe('a store that fails', () => {
     expect(run.error?.message).toContain('(completed)');
   });
 
-  test('when wrong answers are given back does not hide what was wrong with them', async () => {
+  test('when invalid answers are refused, does not hide that error', async () => {
     const store = new TroubledStore();
     const shop = openShop();
     const { runId } = await suspendIn(store, shop);

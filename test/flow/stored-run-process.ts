@@ -5,7 +5,7 @@ import type { BuiltProgram } from '../processes/build-program.js';
 import type { ConversationOrder, ConversationTold } from './conversation-program.js';
 import type { Order } from './stored-run-program.js';
 
-/** What a process says. */
+/** A message from a process. */
 export interface Told extends Partial<ConversationTold> {
   readonly told: string;
   readonly runId?: string;
@@ -16,7 +16,7 @@ export interface Told extends Partial<ConversationTold> {
   readonly hasLoadedSqlite?: boolean;
 }
 
-/** A process of its own that runs one of the programs. */
+/** A process that runs one of the programs. */
 export class StoredRunProcess {
   readonly #child: ChildProcess;
   readonly #unread: Told[] = [];
@@ -35,7 +35,7 @@ export class StoredRunProcess {
     this.#child.send(order);
   }
 
-  /** What it says next; that it has ended, too. */
+  /** Its next message, or its end. */
   hear(): Promise<Told> {
     const told = this.#unread.shift();
     if (told !== undefined) return Promise.resolve(told);
@@ -44,7 +44,7 @@ export class StoredRunProcess {
     });
   }
 
-  /** Ends it as a power cut would. */
+  /** Ends it as a power failure would. */
   async kill(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const ended = once(this.#child, 'exit');
@@ -52,12 +52,12 @@ export class StoredRunProcess {
     await ended;
   }
 
-  /** Asks it to end, as whoever stops a service does. */
+  /** Asks it to end, as a service manager does. */
   askToEnd(): void {
     this.#child.kill('SIGTERM');
   }
 
-  /** Lets it end by itself, which it does once it has nothing left to do. */
+  /** Lets it end by itself when it has nothing left to do. */
   async leave(): Promise<number | null> {
     const ended = once(this.#child, 'exit') as Promise<[number | null]>;
     this.#child.disconnect();

@@ -19,7 +19,7 @@ beforeAll(async () => {
   writeFileSync(effects(), '');
   processes = [start(), start()];
   const ready = await Promise.all(processes.map((one) => one.hear()));
-  // The door was opened, and no store of a file was: whoever needs none gets no warning and loads nothing.
+  // `toolwright/stores` was imported but no file store opened, so SQLite is not loaded.
   expect(ready).toEqual([
     { told: 'ready', hasLoadedSqlite: false },
     { told: 'ready', hasLoadedSqlite: false },
@@ -46,7 +46,7 @@ function happened(run: string | undefined): readonly string[] {
     .filter((line) => line.endsWith(` ${run}`));
 }
 
-test('of two processes that resume a run at the same moment one goes on, every time, and the other is told', async () => {
+test('if two processes resume a run at the same moment, exactly one continues and the other gets RunClaimed', async () => {
   for (let round = 0; round < ROUNDS; round += 1) {
     processes[round % 2]!.order({ do: 'suspend' });
     const { told, runId = '', pending, run } = await processes[round % 2]!.hear();
@@ -54,7 +54,7 @@ test('of two processes that resume a run at the same moment one goes on, every t
     const answers = approveAll(pending);
     const at = Date.now() + 4;
     for (const one of processes) one.order({ do: 'resume', runId, answers, at, stopIn: 'model' });
-    // The winner stops in the middle, so that the other cannot come after its end.
+    // The winner stops in the middle, so that the other resumes before its end.
     const said = await Promise.all(processes.map((one) => one.hear()));
     expect(said.map((one) => one.told).sort()).toEqual(['RunClaimed', 'stopped']);
     const winner = processes[said.findIndex((one) => one.told === 'stopped')]!;
@@ -66,7 +66,7 @@ test('of two processes that resume a run at the same moment one goes on, every t
   }
 });
 
-test('processes that make the same new file at the same moment all can use it', async () => {
+test('processes that create the same file at the same moment can all use it', async () => {
   for (let round = 0; round < ROUNDS; round += 1) {
     const at = Date.now() + 3;
     for (const one of processes) one.order({ do: 'open', path: join(folder, `new-${round}.sqlite`), at });
@@ -75,7 +75,7 @@ test('processes that make the same new file at the same moment all can use it', 
   }
 });
 
-test('a claim that is renewed does not keep a process from ending', async () => {
+test('the renewal of a claim does not keep a process alive', async () => {
   const one = start();
   await one.hear();
   one.order({ do: 'suspend' });

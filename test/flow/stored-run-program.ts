@@ -1,4 +1,4 @@
-// A process that suspends and resumes runs as it is told by messages. `stored-run-process.ts` builds and starts it.
+// A process that suspends and resumes runs on request. `stored-run-process.ts` builds and starts it.
 import { appendFileSync } from 'node:fs';
 import {
   type Answer,
@@ -11,7 +11,7 @@ import {
 } from 'toolwright';
 import { SqliteRunStore } from 'toolwright/stores';
 
-/** What the process is told to do. */
+/** A request to the process. */
 export type Order =
   | { readonly do: 'open'; readonly path: string; readonly at: number }
   /** `at`: the tool that has to wait, by default `place`. */
@@ -22,9 +22,9 @@ export type Order =
       readonly answers: readonly Answer[];
       /** When to begin, so that several processes begin together. */
       readonly at: number;
-      /** Where to stop and say so: until told to finish, or to be killed there. */
+      /** Where to stop and report it, until the process is told to finish or killed. */
       readonly stopIn: 'tool' | 'once' | 'model' | 'nowhere';
-      /** How far ahead the clock of the store is. */
+      /** How far the clock of the store is ahead. */
       readonly aheadMs?: number;
     }
   | { readonly do: 'finish' };
@@ -32,7 +32,7 @@ export type Order =
 const [path = '', effects = ''] = process.argv.slice(2);
 let finish = (): void => {};
 
-/** Says where the process is, and stays there. */
+/** Reports that the process has stopped, and waits. */
 async function stop(): Promise<void> {
   const finished = new Promise<void>((done) => {
     finish = done;
@@ -91,7 +91,7 @@ function providerOf(...replies: readonly (() => Promise<Partial<LLMResponse>>)[]
   };
 }
 
-/** Turns to look at the clock: two processes that wait for a timer would not begin together. */
+/** Busy-waits, because two processes that wait for a timer would not begin together. */
 function waitUntil(at: number): void {
   while (Date.now() < at);
 }
@@ -142,7 +142,7 @@ process.on('message', (order: Order) => {
   else if (order.do === 'open') open(order);
   else void (order.do === 'suspend' ? suspend(order) : resume(order));
 });
-// The parent has gone, or wants this process to end: nothing that the framework left behind may keep it.
+// Without the parent, only work that the framework left behind could keep this process alive.
 process.on('disconnect', () => process.removeAllListeners('message'));
 tell({
   told: 'ready',

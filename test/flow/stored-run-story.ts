@@ -9,13 +9,13 @@ import {
 } from 'toolwright';
 import { type ScriptedCall, ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 
-/** What happened in the shop, in order. */
+/** The effects in the shop, in order. */
 export interface Shop {
   readonly done: string[];
   readonly tools: NonNullable<ToolLoopConfig['tools']>;
 }
 
-/** A shop whose orders must be approved; `whilePlacing` happens inside of the approved call. */
+/** A shop whose orders need an approval; `whilePlacing` runs inside of the approved call. */
 export function openShop(whilePlacing: (signal: AbortSignal) => unknown = () => undefined): Shop {
   const done: string[] = [];
   const anything = { type: 'object', properties: { sku: { type: 'string' } } } as const;
@@ -48,7 +48,7 @@ export function countAndOrder(...skus: readonly string[]): ScriptedStep {
   return { toolCalls: [{ name: 'count_stock', arguments: { sku: skus[0] } }, ...calls] };
 }
 
-/** Runs until the run is suspended, and is kept in the store. */
+/** Runs until the run is suspended and stored. */
 export async function suspendIn(
   store: RunStore,
   { tools }: Shop,
@@ -60,12 +60,12 @@ export async function suspendIn(
   return { ...run, runId: run.runId ?? 'not suspended' };
 }
 
-/** Yes to everything that is pending. */
+/** Approves everything that is pending. */
 export function approveAll(pending: readonly PendingCall[] | undefined): readonly Answer[] {
   return (pending ?? []).map(({ id }) => ({ id, approved: true }));
 }
 
-/** The config of a process that resumes: the model says what is given, then nothing more. */
+/** The config of a process that resumes the run with these replies. */
 export function resuming({ tools }: Shop, ...steps: readonly ScriptedStep[]): ToolLoopConfig {
   return { provider: new ScriptedProvider(steps), model: 'm', tools };
 }
