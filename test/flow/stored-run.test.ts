@@ -17,7 +17,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Whether anybody can claim the run; it is given back at once. */
+/** Whether the run can be claimed. Releases it at once. */
 async function isFree(store: RunStore, runId: string): Promise<boolean> {
   const { status } = await store.claim({ runId, claim: 'a look', leaseMs: 1000 });
   return status === 'claimed' && (await store.release({ runId, claim: 'a look' }));
@@ -25,9 +25,9 @@ async function isFree(store: RunStore, runId: string): Promise<boolean> {
 
 describe.each<[string, RunStore]>([
   ['memory', new MemoryRunStore()],
-  ['a file', sqlite],
-])('a run that is kept in %s', (_name, store) => {
-  test('goes on from where it was, runs no sibling twice, and is gone from the store when it has ended', async () => {
+  ['SQLite', sqlite],
+])('a run stored in %s', (_name, store) => {
+  test('continues after a resume, runs no sibling again, and is removed from the store when it ends', async () => {
     const shop = openShop();
     const { runId, pending, status } = await suspendIn(store, shop);
     expect(status).toBe('suspended');
@@ -45,7 +45,7 @@ describe.each<[string, RunStore]>([
     expect(await store.load(runId)).toBeUndefined();
   });
 
-  test('is kept anew where it is suspended again, by missing answers or by later calls', async () => {
+  test('is stored again if it is suspended again, by missing answers or by later calls', async () => {
     const shop = openShop();
     const { runId, pending } = await suspendIn(store, shop, { skus: ['a', 'b'] });
     const [first, second] = approveAll(pending);
@@ -64,7 +64,7 @@ describe.each<[string, RunStore]>([
     expect(await store.load(runId)).toBeUndefined();
   });
 
-  test('is free and as it was after wrong answers', async () => {
+  test('is unchanged and can be claimed after invalid answers', async () => {
     const shop = openShop();
     const { runId, pending, state } = await suspendIn(store, shop, { skus: ['a', 'b'] });
     const [right] = approveAll(pending);
@@ -78,7 +78,7 @@ describe.each<[string, RunStore]>([
     expect(shop.done).toEqual(['counted a']);
   });
 
-  test('is free and as it was where somebody changed it, or where the config is wrong', async () => {
+  test('is unchanged and can be claimed after its state was tampered with or the config is invalid', async () => {
     const shop = openShop();
     const { runId, pending, state } = await suspendIn(store, shop, {
       stateSecret: 'secret that has at least thirty-two characters',
@@ -99,7 +99,7 @@ describe.each<[string, RunStore]>([
     expect(await isFree(store, runId)).toBe(true);
   });
 
-  test('that nobody knows, or that has ended, is not found', async () => {
+  test('is not found if it never existed or has ended', async () => {
     const shop = openShop();
     const { runId, pending } = await suspendIn(store, shop);
     await resumeStoredRun(resuming(shop, { content: 'Done.' }), { store, runId }, approveAll(pending));
@@ -109,7 +109,7 @@ describe.each<[string, RunStore]>([
       ).rejects.toMatchObject({ name: 'RunNotFound', code: 516 });
   });
 
-  test('is resumed by one of many who try at once, whoever comes when', async () => {
+  test('is resumed by exactly one of many concurrent attempts', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(3), { minLength: 2, maxLength: 6 }), async (delays) => {
         const shop = openShop(async () => {
@@ -138,7 +138,7 @@ describe.each<[string, RunStore]>([
 describe('a resumed run that ends', () => {
   const store = new MemoryRunStore();
 
-  test('at its limit is gone from the store, also where the limit throws', async () => {
+  test('at its limit is removed from the store, even if onLimit throws', async () => {
     for (const onLimit of ['return', 'throw'] as const) {
       const shop = openShop();
       const { runId, pending } = await suspendIn(store, shop);
@@ -151,7 +151,7 @@ describe('a resumed run that ends', () => {
     }
   });
 
-  test('by a failing provider or an abort is gone from the store, and its history is valid', async () => {
+  test('by a failing provider or an abort is removed from the store, and its history is valid', async () => {
     const outside = new AbortController();
     const stopping = openShop(() => outside.abort());
     for (const [status, shop, signal] of [
@@ -168,7 +168,7 @@ describe('a resumed run that ends', () => {
   });
 });
 
-test('the store of the config is left alone: the run stays where it was claimed', async () => {
+test('resumeStoredRun stores the run in the store of the claim, not in that of the config', async () => {
   const [store, other] = [new MemoryRunStore(), new MemoryRunStore()];
   const shop = openShop();
   const { runId, pending } = await suspendIn(store, shop);
@@ -180,7 +180,7 @@ test('the store of the config is left alone: the run stays where it was claimed'
 });
 
 test.each([[Number.NaN], [0], [-1], [Number.POSITIVE_INFINITY], ['10' as never]])(
-  'a lease of %p milliseconds is an author’s fault, and nothing is claimed',
+  'resumeStoredRun refuses a lease of %p milliseconds and claims nothing',
   async (leaseMs) => {
     const store = new MemoryRunStore();
     const shop = openShop();

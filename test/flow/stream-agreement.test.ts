@@ -18,7 +18,7 @@ import { troublesomeTools } from './troublesome-tools.js';
 const MINUTE = 60_000;
 const input: readonly Message[] = [{ role: 'user', content: 'Go.' }];
 
-/** The config of one random run: its provider, its tools and the moment of its abort are all its own. */
+/** The config of one random run, with its own provider, tools and abort. */
 function configOf(random: RandomRun, { streams }: { streams: boolean }): ToolLoopConfig {
   const controller = new AbortController();
   let [happenings, requests] = [0, 0];
@@ -50,7 +50,7 @@ function configOf(random: RandomRun, { streams }: { streams: boolean }): ToolLoo
 
 const scope = { channel: 'test', chatId: 'c1' };
 
-/** A result without what differs from run to run: how long its calls took, and ids made of the run's own. */
+/** A result without the parts that differ between runs: durations and ids derived from the run id. */
 function comparable(result: ToolLoopResult): unknown {
   const { toolCalls, error, state, runId: _, pending, ...rest } = result;
   const calls = toolCalls.map(withoutTimes).map((record) => ({
@@ -61,7 +61,7 @@ function comparable(result: ToolLoopResult): unknown {
   return { ...rest, waits, open: state?.open.calls.length, toolCalls: calls, error: error?.message };
 }
 
-/** What the events say of the run, put together again. */
+/** The ids of the calls and the results that the events report. */
 function retold(events: readonly LoopEvent[]) {
   const ids = (type: LoopEvent['type']) =>
     events.flatMap((event) => ('callId' in event && event.type === type ? [event.callId] : []));
@@ -74,7 +74,7 @@ function retold(events: readonly LoopEvent[]) {
 }
 
 test(
-  'the collected run, the awaited stream and the read stream come to the same end',
+  'runToolLoop, an awaited streamToolLoop and a read streamToolLoop have the same outcome',
   async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryRun, fc.boolean(), async (random, streams) => {
@@ -86,7 +86,7 @@ test(
         const read = await run.result;
         for (const result of [collected, awaited, read]) expect(historyFaults(result.messages)).toEqual([]);
         expect([awaited.status, read.status]).toEqual([collected.status, collected.status]);
-        // Which of several parallel calls an abort still reaches is a matter of moments.
+        // Which of several parallel calls an abort still reaches depends on timing.
         if (collected.status !== 'aborted') {
           expect(comparable(awaited)).toEqual(comparable(collected));
           expect(comparable(read)).toEqual(comparable(collected));
@@ -94,7 +94,7 @@ test(
         const { ends, started, ended, suspended } = retold(events);
         expect(ends).toEqual([read]);
         expect([...ended].sort()).toEqual(read.toolCalls.map(({ id }) => id).sort());
-        // A call that waits where the run then ends is answered for, and so has both.
+        // A suspended call that is answered when the run ends has both events.
         const waiting = read.status === 'suspended' ? suspended : [];
         expect([...ended, ...waiting].sort()).toEqual([...started].sort());
       }),
@@ -105,7 +105,7 @@ test(
 );
 
 test(
-  'a reader who leaves anywhere leaves a valid history behind',
+  'a reader of streamToolLoop that leaves at any event leaves a valid history',
   async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryRun, fc.nat(40), async (random, last) => {

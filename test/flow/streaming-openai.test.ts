@@ -35,8 +35,8 @@ const answering = events([delta({ content: 'It is ' }), delta({ content: '5.' })
 const provider = (server: LoopbackServer) =>
   new OpenAIProvider({ baseURL: server.baseURL, apiKey: 'test', maxRetries: 0 });
 
-describe('a stream over a real connection', () => {
-  test('has the text as it comes, the call put together from its pieces, and the summed usage', async () => {
+describe('streamToolLoop over a real connection', () => {
+  test('yields text as it arrives, the call assembled from its pieces, and the summed usage', async () => {
     let requests = 0;
     await using server = await LoopbackServer.start((response, request) => {
       requests += 1;
@@ -75,7 +75,7 @@ describe('a stream over a real connection', () => {
     expect(historyFaults(server.requests[1]?.body.messages as Message[])).toEqual([]);
   });
 
-  test('that is left in the middle closes the connection and keeps the history valid', async () => {
+  test('closes the connection and keeps the history valid if the reader leaves', async () => {
     const closed = Promise.withResolvers<void>();
     await using server = await LoopbackServer.start((response) => {
       response.on('close', closed.resolve);
@@ -88,7 +88,7 @@ describe('a stream over a real connection', () => {
     expect(await run.result).toMatchObject({ status: 'aborted', messages: question, error: { code: 508 } });
   });
 
-  test('that breaks off is a failed run', async () => {
+  test('fails the run if the connection is lost', async () => {
     await using server = await LoopbackServer.start((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(`data: ${JSON.stringify(delta({ content: 'On and ' }))}\n\n`, () => response.destroy());

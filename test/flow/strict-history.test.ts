@@ -16,7 +16,7 @@ const answer = (id: string): Message => ({ role: 'tool', content: 'x', tool_call
 const user: Message = { role: 'user', content: 'x' };
 
 describe('the strict history checker', () => {
-  test('accepts answers in call order straight after the assistant message', () => {
+  test('accepts answers in call order directly after the assistant message', () => {
     expect(historyFaults([user, asks('1', '2'), answer('1'), answer('2'), asks('1'), answer('1')])).toEqual(
       [],
     );
@@ -24,11 +24,11 @@ describe('the strict history checker', () => {
 
   test.each([
     ['an unanswered call at the end', [user, asks('1')]],
-    ['a call that is answered too late', [asks('1'), user, answer('1')]],
-    ['a call that is answered twice', [asks('1'), answer('1'), answer('1')]],
-    ['answers in another order', [asks('1', '2'), answer('2'), answer('1')]],
-    ['an answer to nothing', [answer('1')]],
-    ['two calls of one id', [asks('1', '1'), answer('1'), answer('1')]],
+    ['a call answered too late', [asks('1'), user, answer('1')]],
+    ['a call answered twice', [asks('1'), answer('1'), answer('1')]],
+    ['answers in the wrong order', [asks('1', '2'), answer('2'), answer('1')]],
+    ['an answer without a call', [answer('1')]],
+    ['two calls with the same id', [asks('1', '1'), answer('1'), answer('1')]],
     ['a call without an id', [asks(''), answer('')]],
     ['an empty list of calls', [asks()]],
     [

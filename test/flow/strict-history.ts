@@ -3,8 +3,7 @@ import type { AssistantMessage, Message } from 'toolwright';
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool'];
 
 /**
- * What a strict Chat Completions server would refuse about a history; empty where it would accept it. It
- * judges the wire shape only and knows nothing of the loop.
+ * The faults for which a strict Chat Completions server would refuse a history. Checks only the wire format.
  */
 export function historyFaults(messages: readonly Message[]): readonly string[] {
   const faults: string[] = [];

@@ -14,7 +14,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
 
-/** The run of a sub-agent whose only tool needs an approval. */
+/** A sub-agent run whose only tool needs an approval. */
 function innerRun(content = 'inner done'): Promise<ToolLoopResult> {
   const provider = new ScriptedProvider([{ toolCalls: [{ id: 'i1', name: 'pay' }] }, { content }]);
   return runToolLoop({ provider, model: 'm', tools: [pay] }, hello);
@@ -37,18 +37,18 @@ async function outerRun(
 
 const LEFT = /'research' ran a model of its own, and that run waits for an answer about 'pay'/;
 
-describe('a tool that runs a loop of its own', () => {
+describe('a tool that runs its own loop', () => {
   test.each([
     ['returns its text', async () => (await innerRun()).content],
-    ['returns it as it is', () => innerRun()],
+    ['returns the inner run itself', () => innerRun()],
     [
-      'begins it after other work',
+      'starts it after other work',
       async () => {
         await new Promise(setImmediate);
         return (await innerRun()).content;
       },
     ],
-  ])('and %s waits for what that run waits for', async (_how, execute) => {
+  ])('and %s waits for the answers that the inner run needs', async (_how, execute) => {
     const { run } = await outerRun(['research'], execute);
     expect(run.status).toBe('suspended');
     expect(run.pending).toMatchObject([
@@ -56,7 +56,7 @@ describe('a tool that runs a loop of its own', () => {
     ]);
   });
 
-  test('and holds the inner run in another way is an error that names the inner tool', async () => {
+  test('through a Conversation gives an error that names the inner tool', async () => {
     const inner = new Conversation({
       provider: new ScriptedProvider([{ toolCalls: [{ id: 'i1', name: 'pay' }] }]),
       model: 'm',
@@ -70,9 +70,9 @@ describe('a tool that runs a loop of its own', () => {
   });
 
   test.each([
-    ['a method in the background', { background: true, execute: async () => (await innerRun()).content }],
+    ['a background tool', { background: true, execute: async () => (await innerRun()).content }],
     [
-      'work that its method starts',
+      'work started by its method',
       {
         execute: (_args: unknown, context: ToolContext) =>
           context.background(async () => (await innerRun()).content),
@@ -100,7 +100,7 @@ describe('a tool that runs a loop of its own', () => {
     });
   });
 
-  test('and answers as started keeps its acknowledgement: the completion says what was left', async () => {
+  test('and then starts background work keeps its acknowledgement; the completion reports the inner tool', async () => {
     const execute = async (_args: unknown, context: ToolContext) => {
       const inner = await innerRun();
       return context.background(() => inner.content, 'Started, I will report back');
@@ -117,13 +117,13 @@ describe('a tool that runs a loop of its own', () => {
     expect((await completed.promise).forLLM).toMatch(LEFT);
   });
 
-  test('does not make its siblings wait', async () => {
+  test('does not suspend its siblings', async () => {
     const { run } = await outerRun(['other', 'research', 'other'], async () => (await innerRun()).content);
     expect(run.toolCalls).toMatchObject([{ status: 'success' }, { status: 'success' }]);
     expect(run.pending).toHaveLength(1);
   });
 
-  test('is found also where it had answered at once before', async () => {
+  test('waits in a later call too, after a first call without an inner run', async () => {
     let turn = 0;
     const execute = () => {
       turn += 1;
@@ -137,7 +137,7 @@ describe('a tool that runs a loop of its own', () => {
     expect(run).toMatchObject({ status: 'suspended', pending: [{ path: [{ callId: 'c' }] }] });
   });
 
-  test('may answer for the run itself and go on with it', async () => {
+  test('may resume the inner run itself', async () => {
     const { answers } = await outerRun(['research'], async () => {
       const run = await innerRun();
       const provider = new ScriptedProvider([{ content: 'inner done' }]);

@@ -27,7 +27,7 @@ function callOf(name: string, args: Record<string, unknown> | string = {}): Scri
   return { toolCalls: [{ id: 'c1', name, arguments: args }] };
 }
 
-/** What another process would get. */
+/** A value as another process would receive it. */
 function wire<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value)) as Value;
 }
@@ -40,7 +40,7 @@ function contents({ messages }: ToolLoopResult): readonly unknown[] {
   return messages.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
 }
 
-describe('a method that changes what it is given', () => {
+describe('a method that changes its arguments', () => {
   const sent = { count: 1, list: [1] };
 
   function greedy(seen: unknown[]): ToolDefinition {
@@ -69,7 +69,7 @@ describe('a method that changes what it is given', () => {
     ['an object', () => structuredClone(sent)],
     ['text', () => JSON.stringify(sent)],
   ])(
-    'is run again with the same arguments, answers and values, where they came as %s',
+    'runs again with the original arguments, answers and `once` values, if they were sent as %s',
     async (_how, args) => {
       const seen: unknown[] = [];
       const sibling = defineTool({
@@ -95,7 +95,7 @@ describe('a method that changes what it is given', () => {
     },
   );
 
-  test('leaves the state as it was, so that it can be resumed again', async () => {
+  test('does not change the state, which can be resumed again', async () => {
     const change = defineTool({
       name: 'change',
       description: 'Change',
@@ -116,7 +116,7 @@ describe('a method that changes what it is given', () => {
     expect(JSON.stringify(run.state)).toBe(before);
   });
 
-  test('and an approval function that does: asked is what was sent, and what was asked is run', async () => {
+  test('has no effect in an approval function: the arguments that were sent are approved and run', async () => {
     const pay = defineTool({
       name: 'pay',
       description: 'Pay',
@@ -133,7 +133,7 @@ describe('a method that changes what it is given', () => {
 });
 
 describe('an answer', () => {
-  test('is what JSON makes of it, whether or not the state was kept meanwhile', async () => {
+  test('is converted to JSON, whether or not the state was serialized meanwhile', async () => {
     const seen: unknown[] = [];
     const when = defineTool({
       name: 'when',
@@ -154,10 +154,10 @@ describe('an answer', () => {
   circle.self = circle;
 
   test.each([
-    ['an error, which JSON would show as a success', new Error('no signal')],
-    ['a circle', circle],
+    ['an error, which JSON would turn into a success', new Error('no signal')],
+    ['circular', circle],
     ['a function', () => 1],
-  ])('that is %s is wrong, and changes nothing', async (_what, result) => {
+  ])('that is %s is refused and changes nothing', async (_what, result) => {
     const locate = defineTool({ name: 'locate', description: 'Where' });
     const config = configOf([locate], callOf('locate'), done);
     const run = await runToolLoop(config, hello);
@@ -168,7 +168,7 @@ describe('an answer', () => {
     expect(contents(resumed)).toEqual(['Oslo']);
   });
 
-  test('of a client in this process may be a ToolResult: pictures and errors are kept through partial answers', async () => {
+  test('of a client in this process may be a ToolResult, and its parts and errors survive partial answers', async () => {
     const locate = defineTool({ name: 'locate', description: 'Where' });
     const toolCalls = ['a', 'b'].map((id) => ({ id, name: 'locate', arguments: {} }));
     const config = configOf([locate], { toolCalls }, done);
@@ -187,7 +187,7 @@ describe('an answer', () => {
     ]);
   });
 
-  test('with a key `__proto__`, like arguments and work with such keys, is data and nothing more', async () => {
+  test('with the key `__proto__` is only data, as are such arguments and `once` keys', async () => {
     const odd = defineTool({
       name: 'odd',
       description: 'Odd',
@@ -213,7 +213,7 @@ describe('an answer', () => {
     });
   });
 
-  test('that another version of the method would not take is told to the model', async () => {
+  test('that another version of the method does not accept is reported to the model', async () => {
     const choose = (...options: readonly string[]) =>
       defineTool({
         name: 'choose',
@@ -232,7 +232,7 @@ describe('an answer', () => {
   });
 });
 
-describe('what cannot be kept', () => {
+describe('values that cannot be stored', () => {
   const nested = (depth: number) => `{"deep":${'['.repeat(depth)}${']'.repeat(depth)}}`;
 
   test.each([
@@ -251,7 +251,7 @@ describe('what cannot be kept', () => {
     });
   });
 
-  test('arguments that a model nested too deep for JSON: the call is answered, and the run goes on', async () => {
+  test('arguments nested too deep for JSON reject the call, and the run continues', async () => {
     let runs = 0;
     const pay = defineTool({
       name: 'pay',
@@ -267,7 +267,7 @@ describe('what cannot be kept', () => {
     expect(runs).toBe(0);
   });
 
-  test('such arguments of a sibling do not keep the run from being suspended', async () => {
+  test('arguments nested too deep in one call do not prevent the suspension of another', async () => {
     const free = defineTool({ name: 'free', description: 'Free', parameters: anything, execute: () => 'ok' });
     const locate = defineTool({ name: 'locate', description: 'Where' });
     const toolCalls = [
@@ -281,7 +281,7 @@ describe('what cannot be kept', () => {
   });
 });
 
-describe('work in `once` that never ends, under way when its method asks', () => {
+describe('never-ending work in `once` while its method asks', () => {
   const hanging = (more: Partial<ToolDefinition>) =>
     defineTool({
       name: 'hang',
@@ -293,12 +293,12 @@ describe('work in `once` that never ends, under way when its method asks', () =>
       ...more,
     });
 
-  test('is answered for when the call has taken too long', async () => {
+  test('ends with a timeout of the call', async () => {
     const run = await runToolLoop(configOf([hanging({ timeoutMs: 20 })], callOf('hang'), done), hello);
     expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'timed_out' }] });
   });
 
-  test('does not keep an abort from ending the run', async () => {
+  test('does not prevent an abort from ending the run', async () => {
     const stop = new AbortController();
     const config = { ...configOf([hanging({})], callOf('hang')), signal: stop.signal };
     const running = runToolLoop(config, hello);
@@ -308,7 +308,7 @@ describe('work in `once` that never ends, under way when its method asks', () =>
   });
 });
 
-test('a call that is held back may have arguments that are none: it is told so when its turn comes', async () => {
+test('a deferred call with invalid arguments is rejected when its turn comes', async () => {
   const locate = defineTool({ name: 'locate', description: 'Where the user is' });
   const alone = defineTool({ name: 'alone', description: 'Alone', sequential: true, execute: () => 'ran' });
   const calls = {

@@ -45,12 +45,12 @@ function callsOf(...names: readonly string[]): ScriptedReply {
   return { toolCalls: names.map((name, index) => ({ id: `c${index}`, name, arguments: {} })) };
 }
 
-/** What another process would get. */
+/** A value as another process would receive it. */
 function wire<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value)) as Value;
 }
 
-/** The same answer to all that is pending. */
+/** Resumes with the same answer to all pending calls. */
 function resume(
   config: ToolLoopConfig,
   { state, pending = [] }: ToolLoopResult,
@@ -97,7 +97,7 @@ describe('decorated methods', () => {
     }
   }
 
-  test('with `execution: client`: the body never runs, the arguments are checked first, and the result comes from outside', async () => {
+  test('with `execution: client` validate the arguments, never run the body, and use the result of the client', async () => {
     const tools = discoverTools({ toolsets: [Travel] });
     const wrong = { toolCalls: [{ id: 'a', name: 'locate', arguments: { inWords: 'perhaps' } }] };
     const right = { toolCalls: [{ id: 'b', name: 'locate', arguments: { inWords: true } }] };
@@ -110,7 +110,7 @@ describe('decorated methods', () => {
     expect(contents(resumed).at(-1)).toBe('in Oslo');
   });
 
-  test('get the same instances each time: a class, and dates in it', async () => {
+  test('get the same class instances and dates each time', async () => {
     ran.length = 0;
     const tools = discoverTools({ toolsets: [Travel] });
     const args = { city: 'Oslo', at: '2027-01-01T00:00:00.000Z' };
@@ -125,7 +125,7 @@ describe('decorated methods', () => {
     expect(ran).toEqual([instances, instances]);
   });
 
-  test('in the background with an approval start when they are approved, and complete once', async () => {
+  test('with background and approval start when approved and complete once', async () => {
     ran.length = 0;
     const completed = Promise.withResolvers<ToolResult>();
     const config: ToolLoopConfig = {
@@ -141,7 +141,7 @@ describe('decorated methods', () => {
   });
 });
 
-describe('there is no way around an approval, the client or the user', () => {
+describe('outside of a run, approvals, clients and questions cannot be bypassed', () => {
   const ran: string[] = [];
   const guarded: readonly ToolDefinition[] = [
     defineTool({ name: 'approved', description: 'A', approval: true, execute: () => ran.push('approved') }),
@@ -165,7 +165,7 @@ describe('there is no way around an approval, the client or the user', () => {
   ];
 
   test.each(guarded.map(({ name }) => name))(
-    '%s: an error result says so, and nothing runs',
+    '%s: nothing runs and the result is an error',
     async (name) => {
       const tools = new ToolRegistry().register(...guarded);
       const results = await Promise.all([
@@ -183,8 +183,8 @@ describe('there is no way around an approval, the client or the user', () => {
   );
 });
 
-describe('a suspended run that goes on', () => {
-  test('asks policies again, and one that has changed its mind wins over the approval', async () => {
+describe('a resumed run', () => {
+  test('asks policies again, and a refusal overrides the approval', async () => {
     let mayPay = true;
     const config = { ...configOf([pay], callsOf('pay'), done), policy: () => mayPay };
     const run = await runToolLoop(config, hello);
@@ -194,7 +194,7 @@ describe('a suspended run that goes on', () => {
     expect(contents(resumed)).toEqual([expect.stringContaining('not allowed')]);
   });
 
-  test('gives the container of a call back when it is suspended, and opens another one afterwards', async () => {
+  test('disposes the container of a call when it is suspended, and opens a new one after the resume', async () => {
     const happened: string[] = [];
     let opened = 0;
     const container = {
@@ -226,7 +226,7 @@ describe('a suspended run that goes on', () => {
     expect(happened.slice(2)).toEqual(['scope 2', 'scope 2 disposed']);
   });
 
-  test('takes the scope that is given then, for its approval functions and methods too', async () => {
+  test('uses the scope of the resume, also for approval functions and methods', async () => {
     const seen: unknown[] = [];
     const book = defineTool({
       name: 'book',
@@ -246,7 +246,7 @@ describe('a suspended run that goes on', () => {
     expect(seen).toEqual(['u1', 'u1', 'u2', 'u2']);
   });
 
-  test('ends with the result of a `returnDirect` tool that was approved, and asks the model about a refused one', async () => {
+  test('ends with the result of an approved `returnDirect` tool, and asks the model about a refused one', async () => {
     const direct = { ...pay, returnDirect: true };
     const config = configOf([direct], callsOf('pay'), done);
     const run = await runToolLoop(config, hello);
@@ -256,7 +256,7 @@ describe('a suspended run that goes on', () => {
     expect(refused).toMatchObject({ status: 'completed', content: 'Done.', iterations: 2 });
   });
 
-  test('counts its requests on: at the limit its calls have run, and the model is asked once more or not', async () => {
+  test('continues to count requests, and at the limit its calls have run', async () => {
     const config = { ...configOf([pay], callsOf('pay')), maxIterations: 1 };
     const run = await runToolLoop(config, hello);
     const ended = await resume(config, run);
@@ -274,7 +274,7 @@ describe('a suspended run that goes on', () => {
     });
   });
 
-  test('loses nothing where the provider then fails: its history has the results, and another run goes on from it', async () => {
+  test('keeps the results in its history if the provider then fails, and a new run continues from it', async () => {
     let paid = 0;
     const once = { ...pay, execute: () => `paid ${++paid}` };
     const run = await runToolLoop(configOf([once], callsOf('pay')), hello);
@@ -288,7 +288,7 @@ describe('a suspended run that goes on', () => {
     expect(paid).toBe(1);
   });
 
-  test('is aborted at whatever moment: every call has its answer', async () => {
+  test('has an answer for every call if it is aborted at any moment', async () => {
     const run = await runToolLoop(configOf([pay], callsOf('pay', 'pay')), hello);
     for (let turns = 0; turns < 20; turns += 1) {
       const stop = new AbortController();
@@ -303,7 +303,7 @@ describe('a suspended run that goes on', () => {
     }
   });
 
-  test('keeps the order of `sequential` tools, and starts what is in the background only then', async () => {
+  test('keeps the order of `sequential` tools, and starts background tools only in their turn', async () => {
     const order: string[] = [];
     const completed = Promise.withResolvers<void>();
     const mail = defineTool({
@@ -330,16 +330,16 @@ describe('a suspended run that goes on', () => {
   });
 });
 
-describe('calls that stand in the text of a reply', () => {
+describe('calls in the text of a reply', () => {
   const request = '{"tool_request":{"name":"pay","arguments":{"amount":5}}}';
   const own: Detector = (text) =>
     text === request ? { toolCalls: [{ name: 'pay', arguments: { amount: 5 } }] } : undefined;
 
   test.each<[string, Detector]>([
-    ['a strict request', 'tool_request'],
-    ['a scan', 'scan'],
-    ['a detector of one’s own', own],
-  ])('are suspended and resumed as any: %s', async (_what, detector) => {
+    ['tool_request', 'tool_request'],
+    ['scan', 'scan'],
+    ['a custom detector', own],
+  ])('are suspended and resumed like any others: %s', async (_what, detector) => {
     const config = { ...configOf([pay], { content: request }, done), detector };
     const run = await runToolLoop(config, hello);
     expect(run.pending).toMatchObject([{ kind: 'approval', arguments: { amount: 5 } }]);
@@ -349,7 +349,7 @@ describe('calls that stand in the text of a reply', () => {
     expect(historyFaults(resumed.messages)).toEqual([]);
   });
 
-  test('with text tools the model sees the call and its answer as text, also after the resume', async () => {
+  test('are sent as text with their answers with text tools, also after the resume', async () => {
     const text = '<tool_call>\n{"name":"pay","arguments":{"amount":5}}\n</tool_call>';
     const scripted = new ScriptedProvider([{ content: text }, done]);
     const config = { ...configOf([pay]), provider: withTextTools(scripted) };
@@ -363,7 +363,7 @@ describe('calls that stand in the text of a reply', () => {
   });
 });
 
-test('over a real connection, the server gets a strict history after the resume', async () => {
+test('a resumed run sends a strict history to a real server', async () => {
   const call = (id: string, name: string, args: string) => ({
     id,
     type: 'function',
@@ -397,7 +397,7 @@ test('over a real connection, the server gets a strict history after the resume'
   ]);
 });
 
-test('what tools log in a run is heard by whoever listens in its scope', async () => {
+test('onLog of the scope gets what tools log in a run', async () => {
   const heard: unknown[] = [];
   const log = defineTool({
     name: 'log',

@@ -19,7 +19,7 @@ import { historyFaults } from './strict-history.js';
 const MINUTE = 60_000;
 const input: readonly Message[] = [{ role: 'user', content: 'Go.' }];
 
-/** What the calls of a message do: run at once, later, alone, or wait for somebody. */
+/** What calls do: run at once, later, alone, or wait for an answer. */
 const KINDS = [
   'plain',
   'later',
@@ -35,14 +35,14 @@ const KINDS = [
 interface Schedule {
   /** The tools that each reply of the model calls. */
   readonly replies: readonly (readonly string[])[];
-  /** For each moment in which the run waits: how the answers are chosen. */
+  /** How the answers are chosen each time the run waits. */
   readonly moments: readonly {
-    /** Which share of what is pending is answered, from behind or from the front. */
+    /** The share of the pending calls that is answered, from the end or from the start. */
     readonly share: number;
     readonly isReversed: boolean;
     readonly refuses: boolean;
     readonly isWrongFirst: boolean;
-    /** The answer is given, and the process dies before it hears what came of it. */
+    /** The run is aborted when the answers are given. */
     readonly aborts: boolean;
   }[];
 }
@@ -65,7 +65,7 @@ const schedules: fc.Arbitrary<Schedule> = fc.record({
     .map((stream) => [...stream.take(60)]),
 });
 
-/** The runs of bodies, by call id. */
+/** How often bodies and `once` work ran, by call id. */
 class Diary {
   readonly ran = new Map<string, number>();
   readonly once = new Map<string, number>();
@@ -122,7 +122,7 @@ function modelOf(replies: Schedule['replies']): LLMProvider & { readonly request
     async chat({ messages }) {
       const reply = replies[requests.length] ?? [];
       requests.push(messages);
-      // Models use ids again: the first call of every reply has the same one.
+      // Models reuse ids: the first call of every reply has the same id.
       const toolCalls = reply.map((name, index) => ({
         id: index === 0 ? 'c' : `c${requests.length}_${index}`,
         name,
@@ -145,7 +145,7 @@ interface Played {
   readonly answered: readonly string[];
 }
 
-/** Runs a schedule to its end; every state takes the way of a state between processes. */
+/** Runs a schedule to its end, and serializes every state as between processes. */
 async function play(schedule: Schedule, config: ToolLoopConfig, stop: AbortController): Promise<Played> {
   const answered: string[] = [];
   let run = await runToolLoop(config, input);
