@@ -182,7 +182,13 @@ describe('remember', () => {
       'not a future time',
     ],
     ['for a user if the run has no owner', { scopes: ALL }, { scope: 'user' }, {}, 'the run has no owner'],
-    ['for a conversation if the run has none', { scopes: ALL }, { scope: 'conversation' }, {}, 'conversationId'],
+    [
+      'for a conversation if the run has none',
+      { scopes: ALL },
+      { scope: 'conversation' },
+      {},
+      'conversationId',
+    ],
   ])('is refused %s: nothing runs and nothing is stored', async (_what, allowed, remember, scope, told) => {
     const { ran, store, pay } = setup(allowed);
     const tool = allowed === undefined ? { ...pay, approval: true } : pay;

@@ -190,22 +190,25 @@ describe('the claim of a running run', () => {
   test.each([
     ['has ended', [{ content: 'Ordered.' }]],
     ['is suspended again', [countAndOrder('b')]],
-  ])('that was taken over makes the resume throw RunClaimed, even if the run %s first', async (_end, steps) => {
-    const store = new TroubledStore();
-    const shop = openShop(() => {
-      store.waitFor(60_000);
-      expect(store.claim(another(runId)).status).toBe('claimed');
-    });
-    const { runId, pending, state } = await suspendIn(store, shop);
-    const resumed = resumeStoredRun(
-      resuming(shop, ...steps),
-      { store, runId, leaseMs: 60_000 },
-      approveAll(pending),
-    );
-    await expect(resumed).rejects.toMatchObject({ name: 'RunClaimed' });
-    expect(store.load(runId)).toEqual(state);
-    expect(store.renew(another(runId))).toBe(true);
-  });
+  ])(
+    'that was taken over makes the resume throw RunClaimed, even if the run %s first',
+    async (_end, steps) => {
+      const store = new TroubledStore();
+      const shop = openShop(() => {
+        store.waitFor(60_000);
+        expect(store.claim(another(runId)).status).toBe('claimed');
+      });
+      const { runId, pending, state } = await suspendIn(store, shop);
+      const resumed = resumeStoredRun(
+        resuming(shop, ...steps),
+        { store, runId, leaseMs: 60_000 },
+        approveAll(pending),
+      );
+      await expect(resumed).rejects.toMatchObject({ name: 'RunClaimed' });
+      expect(store.load(runId)).toEqual(state);
+      expect(store.renew(another(runId))).toBe(true);
+    },
+  );
 
   test('may be renewed late if no other process claims the run', async () => {
     const store = new TroubledStore();

@@ -164,23 +164,20 @@ describe('outside of a run, approvals, clients and questions cannot be bypassed'
     }),
   ];
 
-  test.each(guarded.map(({ name }) => name))(
-    '%s: nothing runs and the result is an error',
-    async (name) => {
-      const tools = new ToolRegistry().register(...guarded);
-      const results = await Promise.all([
-        tools.execute(name, {}),
-        tools.executeWithContext(name, {}, { channel: 'x', chatId: 'y' }),
-        tools.executeWithContext(name, {}, {}, () => ran.push('completed')),
-      ]);
-      const { isError, content } = await tools.call({ id: 'c', name, arguments: {} });
-      for (const result of results)
-        expect(result).toMatchObject({ isError: true, async: false, error: { code: 511 } });
-      expect(isError).toBe(true);
-      expect(content).toMatch(/nobody can|cannot run here/);
-      expect(ran).toEqual([]);
-    },
-  );
+  test.each(guarded.map(({ name }) => name))('%s: nothing runs and the result is an error', async (name) => {
+    const tools = new ToolRegistry().register(...guarded);
+    const results = await Promise.all([
+      tools.execute(name, {}),
+      tools.executeWithContext(name, {}, { channel: 'x', chatId: 'y' }),
+      tools.executeWithContext(name, {}, {}, () => ran.push('completed')),
+    ]);
+    const { isError, content } = await tools.call({ id: 'c', name, arguments: {} });
+    for (const result of results)
+      expect(result).toMatchObject({ isError: true, async: false, error: { code: 511 } });
+    expect(isError).toBe(true);
+    expect(content).toMatch(/nobody can|cannot run here/);
+    expect(ran).toEqual([]);
+  });
 });
 
 describe('a resumed run', () => {
