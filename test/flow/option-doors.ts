@@ -633,7 +633,7 @@ export const LOOP_DOORS: readonly Door[] = [
     },
   ),
   door<ResumeOptions>(
-    'the fourth argument of resumeToolLoop',
+    'the options of resumeToolLoop',
     { scope, answeredBy: 'clerk', model: 'm' },
     {
       protecting: ['scope'],
@@ -1111,7 +1111,7 @@ export const NEST_DOORS: readonly Door[] = [
     protecting: ofModule,
     enter: (given) => createApplication(ToolwrightModule.forRoot(given)),
   }),
-  door<ToolwrightModuleOptions>('the options that a factory of ToolwrightModule makes', moduleOptions, {
+  door<ToolwrightModuleOptions>('the options from a factory of ToolwrightModule', moduleOptions, {
     protecting: ofModule,
     enter: (given) => createApplication(ToolwrightModule.forRootAsync({ useFactory: () => given })),
   }),

@@ -30,7 +30,7 @@ function setup(tools: readonly ToolDefinition[], replies: readonly ScriptedReply
   return { provider, config };
 }
 
-/** What another process would get. */
+/** A value as another process would receive it. */
 function wire<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value)) as Value;
 }
@@ -47,7 +47,7 @@ function ids({ pending = [] }: ToolLoopResult): readonly string[] {
   return pending.map(({ id }) => id);
 }
 
-describe('a run that is suspended', () => {
+describe('a suspended run', () => {
   const paid: unknown[] = [];
   const pay = defineTool({
     name: 'pay',
@@ -67,7 +67,7 @@ describe('a run that is suspended', () => {
     execute: ({ text }) => text,
   });
 
-  test('has its pending calls, a state of plain JSON, and a history that ends before the open message', async () => {
+  test('has pending calls, a state of plain JSON, and a history that ends before the open message', async () => {
     const { config, provider } = setup([pay], [ask('c1', 'pay', { amount: '5' })]);
     const run = await runToolLoop(config, hello);
     expect(run).toMatchObject({ status: 'suspended', content: '', iterations: 1, toolCalls: [] });
@@ -80,7 +80,7 @@ describe('a run that is suspended', () => {
     provider.assertUsedUp();
   });
 
-  test('runs an approved call with the arguments that were approved, and goes on', async () => {
+  test('runs an approved call with the approved arguments and continues', async () => {
     paid.length = 0;
     const { config, provider } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }]);
     const run = await runToolLoop(config, hello);
@@ -95,7 +95,7 @@ describe('a run that is suspended', () => {
     provider.assertUsedUp();
   });
 
-  test('answers a refused call with the reason, without running it', async () => {
+  test('answers a refused call with the reason and does not run it', async () => {
     paid.length = 0;
     const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Pity.' }]);
     const run = await runToolLoop(config, hello);
@@ -107,20 +107,20 @@ describe('a run that is suspended', () => {
     expect(paid).toEqual([]);
   });
 
-  test('asks nobody about arguments that do not fit', async () => {
+  test('does not ask for approval of invalid arguments', async () => {
     const { config, provider } = setup([pay], [ask('c1', 'pay', { amount: 'much' }), { content: 'Sorry.' }]);
     const run = await runToolLoop(config, hello);
     expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'rejected' }] });
     provider.assertUsedUp();
   });
 
-  test('asks nobody about a call that a policy refuses', async () => {
+  test('does not ask for approval of a call that a policy refuses', async () => {
     const policy: ToolPolicy = () => ({ allow: false, reason: 'not you' });
     const { config } = setup([pay], [ask('c1', 'pay', { amount: 1 }), { content: 'Sorry.' }], { policy });
     expect(await runToolLoop(config, hello)).toMatchObject({ toolCalls: [{ status: 'refused' }] });
   });
 
-  test('asks for approval where a function of arguments and context says so', async () => {
+  test('asks for approval if a function of arguments and context requires it', async () => {
     const seen: unknown[] = [];
     const limited = defineTool({
       name: 'pay',
@@ -145,7 +145,7 @@ describe('a run that is suspended', () => {
     expect(seen).toEqual(['u1', 'u1']);
   });
 
-  test('takes the client’s result of a call that is executed there', async () => {
+  test('uses the result of the client for a client tool', async () => {
     const { config } = setup([locate], [ask('c1', 'locate'), { content: 'Oslo!' }]);
     const run = await runToolLoop(config, hello);
     expect(run.pending).toMatchObject([{ kind: 'client', tool: 'locate', arguments: {} }]);
@@ -154,7 +154,7 @@ describe('a run that is suspended', () => {
     expect(contents(done)).toEqual(['{"city":"Oslo"}']);
   });
 
-  test('takes a serialised ToolResult from the client, an error too', async () => {
+  test('accepts a serialized ToolResult from the client, also an error', async () => {
     const { config } = setup([locate], [ask('c1', 'locate'), { content: 'Hm.' }]);
     const run = await runToolLoop(config, hello);
     const [id = ''] = ids(run);
@@ -164,7 +164,7 @@ describe('a run that is suspended', () => {
     ]);
   });
 
-  test('does not run siblings again that had run', async () => {
+  test('does not run settled siblings again', async () => {
     let runs = 0;
     const count = defineTool({ name: 'count', description: 'Count', execute: () => `run ${++runs}` });
     const reply = {
@@ -188,7 +188,7 @@ describe('a run that is suspended', () => {
     expect(historyFaults(done.messages)).toEqual([]);
   });
 
-  test('stays suspended on partial answers, runs nothing, and keeps the ids of what is left', async () => {
+  test('stays suspended on partial answers, runs nothing, and keeps the ids of the other pending calls', async () => {
     paid.length = 0;
     const reply = {
       toolCalls: [
@@ -215,25 +215,25 @@ describe('a run that is suspended', () => {
 
   test.each<[string, (id: string) => unknown]>([
     ['an unknown id', () => [{ id: 'approval_x', approved: true }]],
-    ['no id', () => [{ approved: true }]],
+    ['an answer without an id', () => [{ approved: true }]],
     [
-      'an id twice',
+      'the same id twice',
       (id) => [
         { id, approved: true },
         { id, approved: true },
       ],
     ],
-    ['the answer of another kind', (id) => [{ id, value: 'yes' }]],
+    ['an answer of another kind', (id) => [{ id, value: 'yes' }]],
     ['an approval that is not a boolean', (id) => [{ id, approved: 'yes' }]],
-    ['no list', () => 'yes'],
+    ['answers that are not a list', () => 'yes'],
     [
-      'a good answer beside a bad one',
+      'a valid answer beside an invalid one',
       (id) => [
         { id, approved: true },
         { id: 'x', approved: true },
       ],
     ],
-  ])('%s is an error that changes nothing', async (_what, answersOf) => {
+  ])('refuses %s and changes nothing', async (_what, answersOf) => {
     paid.length = 0;
     const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }]);
     const run = await runToolLoop(config, hello);
@@ -249,7 +249,7 @@ describe('a run that is suspended', () => {
     });
   });
 
-  test('an answer to one call is none to a later call with the same id and arguments', async () => {
+  test('refuses an answer to an earlier call with the same id and arguments', async () => {
     const same = ask('c1', 'pay', { amount: 5 });
     const { config } = setup([pay], [same, same, { content: 'Done.' }]);
     const first = await runToolLoop(config, hello);
@@ -282,7 +282,7 @@ describe('a run that is suspended', () => {
     });
   });
 
-  test('with a secret, refuses a state that was changed anywhere, or that nobody signed', async () => {
+  test('with a secret, refuses a state that was changed anywhere or is not signed', async () => {
     const script = () => [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }];
     const { config } = setup([pay], script(), {
       stateSecret: 'a secret that has at least thirty-two characters',
@@ -304,7 +304,7 @@ describe('a run that is suspended', () => {
     expect(await resumeToolLoop(config, wire(state), answers)).toMatchObject({ status: 'completed' });
   });
 
-  test('a state with its keys in another order is the same state', async () => {
+  test('accepts a state with its keys in another order', async () => {
     const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }], {
       stateSecret: 's that has at least thirty-two characters',
     });
@@ -316,7 +316,7 @@ describe('a run that is suspended', () => {
     });
   });
 
-  test('takes an approval no more where the tool now makes other arguments of the call, but one with these', async () => {
+  test('refuses an approval if the tool now produces other arguments, and accepts it with these arguments', async () => {
     paid.length = 0;
     const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Paid.' }]);
     const run = await runToolLoop(config, hello);
@@ -337,7 +337,7 @@ describe('a run that is suspended', () => {
     ]);
   });
 
-  test('an approval of a tool that is gone when the run is resumed is refused, and the run waits on', async () => {
+  test('refuses an approval of a removed tool, but accepts a refusal', async () => {
     const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Pity.' }]);
     const run = await runToolLoop(config, hello);
     const [id = ''] = ids(run);
@@ -350,7 +350,7 @@ describe('a run that is suspended', () => {
     expect(done.status).toBe('completed');
   });
 
-  test('holds back what a sequential tool among the calls must not overtake', async () => {
+  test('defers calls after a waiting call if they are sequential', async () => {
     const order: string[] = [];
     const step = defineTool({
       name: 'step',
@@ -379,7 +379,7 @@ describe('a run that is suspended', () => {
     expect(contents(done)).toEqual(['before', 'here', 'after']);
   });
 
-  test('an abort ends it: everything is answered, and the history is valid', async () => {
+  test('ends with an abort: all calls are answered and the history is valid', async () => {
     const stop = new AbortController();
     const abort = defineTool({ name: 'abort', description: 'Abort', execute: () => stop.abort() });
     const reply = {
@@ -396,7 +396,7 @@ describe('a run that is suspended', () => {
     expect(run.messages).toHaveLength(4);
   });
 
-  test('is not asked for where the model has used up its retries beside it', async () => {
+  test('fails instead of waiting if another call has exhausted the retries', async () => {
     const reply = {
       toolCalls: [
         { id: 'a', name: 'pay', arguments: { amount: 1 } },
@@ -413,7 +413,7 @@ describe('a run that is suspended', () => {
     expect(historyFaults(run.messages)).toEqual([]);
   });
 
-  test('counts retries and iterations on through its suspensions', async () => {
+  test('continues to count retries and iterations', async () => {
     const bad = ask('x', 'echo', { text: 7 });
     const good = ask('c1', 'pay', { amount: 5 });
     const { config } = setup([pay, echo], [bad, good, bad], { maxRetries: 1, maxIterations: 3 });
@@ -423,7 +423,7 @@ describe('a run that is suspended', () => {
     expect(done).toMatchObject({ status: 'failed', iterations: 3, error: { name: 'ToolRetriesExhausted' } });
   });
 
-  test('streams: a suspended call starts again when the run goes on', async () => {
+  test('streams call-start again for the suspended call after the resume', async () => {
     const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }]);
     const first = streamToolLoop(config, hello);
     const types = [];
@@ -449,7 +449,7 @@ describe('a run that is suspended', () => {
     await expect(wrong.result).rejects.toMatchObject({ name: 'InvalidAnswer' });
   });
 
-  test('keeps of arguments that JSON cannot say as much as of none', async () => {
+  test('replaces arguments without a JSON form by an empty text', async () => {
     const first = { ...pay, sequential: true };
     const ring: Record<string, unknown> = {};
     ring.self = ring;
@@ -464,7 +464,7 @@ describe('a run that is suspended', () => {
     expect(resumed.toolCalls).toMatchObject([{ status: 'success' }, { id: 'c2', rawArguments: '' }]);
   });
 
-  test('streams with another model where it is given one, and no scope', async () => {
+  test('streams with the model of the resume options, without a scope', async () => {
     const { config, provider } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Done.' }]);
     const run = await runToolLoop(config, hello);
     const answers = ids(run).map((id) => ({ id, approved: true }));
@@ -495,7 +495,7 @@ describe('a tool that asks', () => {
     },
   });
 
-  test('is run again from its start; answers and finished `once` work replay, all else repeats', async () => {
+  test('runs again from its start; answers and finished `once` work are replayed, all else is repeated', async () => {
     done.length = 0;
     const { config } = setup([book], [ask('c1', 'book', { city: 'Oslo' }), { content: 'Booked.' }]);
     const first = await runToolLoop(config, hello);
@@ -513,7 +513,7 @@ describe('a tool that asks', () => {
     expect(done).toEqual(['begin', 'price', 'begin', 'begin']);
   });
 
-  test('an answer that does not fit changes nothing', async () => {
+  test('refuses an answer that does not fit, and changes nothing', async () => {
     const { config } = setup([book], [ask('c1', 'book', { city: 'Oslo' })]);
     const run = await runToolLoop(config, hello);
     const [id = ''] = ids(run);
@@ -523,7 +523,7 @@ describe('a tool that asks', () => {
     expect((await resumeToolLoop(config, run.state, [{ id, value: true }])).status).toBe('suspended');
   });
 
-  test('a user who does not want to answer refuses the call', async () => {
+  test('is refused if the user does not want to answer', async () => {
     const { config } = setup([book], [ask('c1', 'book', { city: 'Oslo' }), { content: 'Well.' }]);
     const run = await runToolLoop(config, hello);
     const [id = ''] = ids(run);
@@ -533,7 +533,7 @@ describe('a tool that asks', () => {
     expect(contents(refused)).toEqual(["The tool 'book' was refused: none of your business"]);
   });
 
-  test('handles a refusal itself if it asks so, also after a restart with another question open', async () => {
+  test('handles a refusal itself with onRefusal, also after a restart with another open question', async () => {
     const transfer = defineTool({
       name: 'transfer',
       description: 'Transfer',
@@ -553,13 +553,13 @@ describe('a tool that asks', () => {
     expect(run.state?.version).toBe(3);
     const half = await resumeToolLoop(config, wire(run.state), [{ id: who, approved: false, reason: 'no' }]);
     expect(half.pending).toMatchObject([{ id: much, message: 'How much?' }]);
-    // An older process would take the refusal for an answer without a value.
+    // An older version would read the refusal as an answer without a value.
     expect(half.state?.version).toBe(6);
     const end = await resumeToolLoop(config, wire(half.state), [{ id: much, value: 7 }]);
     expect(contents(end)).toEqual(['["no",7]']);
   });
 
-  test('handles a refusal itself also where another process continues the run', async () => {
+  test('handles a refusal itself with onRefusal if another process continues the run', async () => {
     const hire = defineTool({
       name: 'hire',
       description: 'Hire',
@@ -578,7 +578,7 @@ describe('a tool that asks', () => {
     expect(JSON.stringify(recovered)).toContain('cancelled: too old');
   });
 
-  test('may ask several questions side by side; they are answered in any order', async () => {
+  test('may ask several questions concurrently, which are answered in any order', async () => {
     const both = defineTool({
       name: 'both',
       description: 'Both',
@@ -594,7 +594,7 @@ describe('a tool that asks', () => {
     expect(contents(all)).toEqual(['[1,2]']);
   });
 
-  test('is suspended also where it swallows what `ask` throws, and its `finally` runs', async () => {
+  test('is suspended even if it catches what `ask` throws, and its `finally` runs', async () => {
     const ended: string[] = [];
     const swallow = defineTool({
       name: 'swallow',
@@ -617,7 +617,7 @@ describe('a tool that asks', () => {
     expect(contents(await resumeToolLoop(config, run.state, [{ id, value: 'yes' }]))).toEqual(['yes']);
   });
 
-  test('that asks when its call has been answered already is told so, and suspends nothing', async () => {
+  test('gets an error if its call was already answered, and suspends nothing', async () => {
     const [timedOut, told] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
     const late = defineTool({
       name: 'late',
@@ -638,7 +638,7 @@ describe('a tool that asks', () => {
     });
   });
 
-  test('that asks something else when it is run again is told so', async () => {
+  test('fails if it asks another question when it runs again', async () => {
     let turn = 0;
     const fickle = defineTool({
       name: 'fickle',
@@ -653,7 +653,7 @@ describe('a tool that asks', () => {
     expect(contents(resumed)[0]).toMatch(/must ask the same/);
   });
 
-  test('work in `once` that failed is done again, and work under way is waited for', async () => {
+  test('repeats failed `once` work, and waits for running `once` work', async () => {
     const runs: string[] = [];
     const work = defineTool({
       name: 'work',
@@ -685,7 +685,7 @@ describe('a tool that asks', () => {
     expect(runs).toEqual(['failing', 'slow', 'failing']);
   });
 
-  test('a value of `once` that is not JSON fails the call', async () => {
+  test('fails if a value of `once` is not JSON', async () => {
     const odd = defineTool({
       name: 'odd',
       description: 'Odd',

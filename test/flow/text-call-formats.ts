@@ -13,7 +13,7 @@ function python(name: string, args: Args): string {
   return `${name}(${given.join(', ')})`;
 }
 
-/** How the model families write a call; each as its chat template does. */
+/** How model families write a call, as in their chat templates. */
 export const CALL_FORMATS: Readonly<Record<string, (name: string, args: Args) => string>> = {
   'bare JSON': json,
   'fenced JSON': (name, args) => `\`\`\`json\n${json(name, args)}\n\`\`\``,
@@ -76,7 +76,7 @@ function gemma(args: Args, quote: string): string {
     .join(',');
 }
 
-/** What models put around their reasoning: the opening mark and the closing one. */
+/** The opening and closing marks of reasoning in the output of models. */
 export const REASONING: readonly (readonly [string, string])[] = [
   ['<think>', '</think>'],
   ['<THINK>', '</THINK>'],

@@ -29,7 +29,7 @@ const TIME: ToolSchema = {
   },
 };
 
-/** The calls of a text, whole and streamed alike, and what remains of it for people. */
+/** The calls in a text, the same whole and streamed, and the remaining text. */
 async function read(content: string) {
   const response = { content, toolCalls: [], finishReason: 'stop' } as const;
   const provider: LLMProvider = {
@@ -49,7 +49,7 @@ async function read(content: string) {
   return { calls: toolCalls.map(({ name, arguments: args }) => [name, args]), text: whole.content };
 }
 
-test('ToolCallParser reads a call as each family’s template writes it, and nothing of it is shown', async () => {
+test('ToolCallParser reads a call in the format of each model family and removes it from the text', async () => {
   for (const [family, write] of Object.entries(CALL_FORMATS)) {
     const args = { city: 'Paris, "TX"', state: '<a> & {b}' };
     const { calls, text } = await read(`Let me see.\n${write('get_weather', args)}`);
@@ -101,7 +101,7 @@ test.each([
     'Hunyuan 3',
     `<tool_calls>\n<tool_call>get_weather<tool_sep>\n${values((key) => `<arg_key>${key}</arg_key>\n<arg_value>`, '</arg_value>')}</tool_call>\n</tool_calls>`,
   ],
-])('ToolCallParser reads values of every type as %s writes them', async (_, text) => {
+])('ToolCallParser reads values of all types in the format of %s', async (_, text) => {
   expect(await read(text)).toEqual({ calls: [['get_weather', TYPED]], text: '' });
 });
 
@@ -135,7 +135,7 @@ test.each([
     'Hunyuan A13B, after its reasoning',
     '<think>\nTwo.\n</think>\n<answer>\n<tool_calls>[{"name": "get_weather", "arguments": {"city": "Oslo"}}, {"name": "get_time", "arguments": {"zone": "CET"}}]</tool_calls>',
   ],
-])('ToolCallParser reads several calls of one answer of %s', async (_, content) => {
+])('ToolCallParser reads several calls of one reply of %s', async (_, content) => {
   const { calls, text } = await read(content);
   expect(calls).toEqual([
     ['get_weather', { city: 'Oslo' }],
@@ -158,11 +158,11 @@ test.each([
   [
     '<tool_call>get_weather<arg_key>city</arg_key><arg_value>Dallas<arg_key>state</arg_key><arg_value>TX</arg_value></tool_call>',
   ],
-])('ToolCallParser ends a value that was not closed before the next tag: %s', async (text) => {
+])('ToolCallParser ends an unclosed value at the next tag: %s', async (text) => {
   expect(await read(text)).toEqual({ calls: [['get_weather', { city: 'Dallas', state: 'TX' }]], text: '' });
 });
 
-test('ToolCallParser leaves tags in a value that the tool has no parameter for', async () => {
+test('ToolCallParser keeps tags inside a value if the tool has no such parameter', async () => {
   const value = 'Use <parameter=x>1</function> or <tool_call> here';
   const text = `<tool_call><function=get_weather><parameter=city>${value}</parameter></function></tool_call>`;
   expect((await read(text)).calls).toEqual([['get_weather', { city: value }]]);
@@ -180,6 +180,6 @@ test.each([
   'call:get_weather{city:Oslo}',
   '<invoke name="get_weather">Oslo</invoke>',
   '<|tools_prefix|>["get_weather"]<|tools_suffix|>',
-])('ToolCallParser takes what is cut off, or no call, as text: %s', async (text) => {
+])('ToolCallParser treats incomplete calls and other text as text: %s', async (text) => {
   expect(await read(text)).toEqual({ calls: [], text });
 });

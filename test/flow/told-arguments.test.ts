@@ -22,8 +22,8 @@ const listing: JsonSchema = {
   },
 };
 
-describe('ToolRegistry.call with keys that are not arguments', () => {
-  test('says which ones were ignored, in a last line', async () => {
+describe('ToolRegistry.call with unknown keys', () => {
+  test('names the ignored keys in a last line', async () => {
     expect(await answer(listing, { status: 'paid' })).toEqual([
       'all of it',
       '',
@@ -34,13 +34,13 @@ describe('ToolRegistry.call with keys that are not arguments', () => {
     );
   });
 
-  test('names ten of them, and counts the others', async () => {
+  test('names ten ignored keys and counts the others', async () => {
     const sent = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`key\n${index}`, 1]));
     const [, , last = ''] = await answer(listing, sent);
     expect(last).toMatch(/^Ignored: key 0, .*, key 9 and 2 more are not arguments of list\.$/);
   });
 
-  test('cuts names of more than 64 characters', async () => {
+  test('truncates names of more than 64 characters', async () => {
     const [whole, long] = ['x'.repeat(64), 'x'.repeat(65)];
     expect((await answer(listing, { [whole]: 1 })).at(-1)).toBe(
       `Ignored: ${whole} is not an argument of list.`,
@@ -50,7 +50,7 @@ describe('ToolRegistry.call with keys that are not arguments', () => {
     );
   });
 
-  test('takes one of several, and other cases, for slips of a name', async () => {
+  test('suggests the plural and the other case of a name', async () => {
     const tags = { type: 'array', items: { type: 'string' } };
     const content = await answer({ type: 'object', properties: { tags } }, { tag: ['new'] });
     expect(content).toContain('There is no property "tag"; did you mean "tags"?');
@@ -60,7 +60,7 @@ describe('ToolRegistry.call with keys that are not arguments', () => {
     );
   });
 
-  test('takes a slip of an optional key that was not sent for a fault', async () => {
+  test('refuses a likely typo of an optional key, but ignores it if that key was also sent', async () => {
     expect(await answer(listing, { limt: 5 })).toEqual([
       "Validation failed for tool 'list':",
       '  - limt: is not a known property',
@@ -75,7 +75,7 @@ describe('ToolRegistry.call with keys that are not arguments', () => {
     );
   });
 
-  test('refuses all of them where the tool destroys, and keeps them where the schema takes any', async () => {
+  test('refuses unknown keys for a destructive tool, and accepts them if the schema allows any', async () => {
     expect(await answer(listing, { status: 'paid' }, { destructive: true })).toContain(
       '  - status: is not a known property, and this tool takes no others',
     );
@@ -83,7 +83,7 @@ describe('ToolRegistry.call with keys that are not arguments', () => {
   });
 });
 
-test('ToolRegistry.execute leaves the result as it is; what was ignored is in the record and in the message', async () => {
+test('ToolRegistry.execute does not change the result; the message and the record name ignored keys', async () => {
   const tools = toolsOf(listing);
   expect((await tools.execute('list', { status: 'paid' })).forLLM).toBe('all of it');
   const provider = new ScriptedProvider([
@@ -97,33 +97,33 @@ test('ToolRegistry.execute leaves the result as it is; what was ignored is in th
   expect(run.toolCalls[0]).toMatchObject({ removed: ['status'], result: { forLLM: 'all of it' } });
 });
 
-describe('ToolRegistry.call hints', () => {
+describe('ToolRegistry.call suggests', () => {
   const file: JsonSchema = {
     type: 'object',
     properties: { file_hash: { type: 'string' }, path: { type: 'string' }, encoding: { type: 'string' } },
     required: ['path', 'file_hash'],
   };
 
-  test('at the required key that is missing, rather than at one that looks more alike', async () => {
+  test('the missing required key rather than one that is more similar', async () => {
     expect(await answer(file, { file_path: 'a', file_hash: 'b' })).toContain(
       'There is no property "file_path"; did you mean "path"?',
     );
   });
 
-  test('at the key that contains the one that was sent', async () => {
+  test('a key that contains the key that was sent', async () => {
     const schema = { type: 'object', properties: { file_path: { type: 'string' } }, required: ['file_path'] };
     expect(await answer(schema, { path: 'a' })).toContain(
       'There is no property "path"; did you mean "file_path"?',
     );
   });
 
-  test('at the nearest value of a list that is too long for its line', async () => {
+  test('the nearest value of an enum that is too long to list', async () => {
     const champions = [...Array.from({ length: 150 }, (_, index) => `Champion ${index}`), 'Jinx'];
     const schema = { type: 'object', properties: { champion: { enum: champions } } };
     expect(await answer(schema, { champion: 'JINX' })).toContain('For champion, did you mean "Jinx"?');
   });
 
-  test('at the three nearest names of tools', async () => {
+  test('the three nearest tool names', async () => {
     const names = [
       'search_orders',
       'search_order',
@@ -144,8 +144,8 @@ describe('ToolRegistry.call hints', () => {
   });
 });
 
-describe('ToolRegistry.call words', () => {
-  test('a format with an example, and without the pattern that says the same', async () => {
+describe('ToolRegistry.call reports', () => {
+  test('a format with an example, without the equivalent pattern', async () => {
     const due = z.toJSONSchema(z.object({ due: z.iso.datetime(), at: z.email() })) as JsonSchema;
     expect((await answer(due, { due: 'tomorrow', at: 'anna' })).slice(1, 3)).toEqual([
       '  - due: must match format "date-time", e.g. 2026-01-31T09:30:00Z',
@@ -153,7 +153,7 @@ describe('ToolRegistry.call words', () => {
     ]);
   });
 
-  test('a pattern beside a format that the text does have, with an example where that has both', async () => {
+  test('a pattern beside a format that the text matches, with an example that matches both', async () => {
     const text = (format: string, pattern: string): JsonSchema => ({ type: 'string', format, pattern });
     const schema: JsonSchema = {
       type: 'object',
@@ -174,7 +174,7 @@ describe('ToolRegistry.call words', () => {
     ]);
   });
 
-  test('something thrown that is not an error as its JSON', async () => {
+  test('a thrown value that is not an error as JSON', async () => {
     const thrown: readonly unknown[] = [{ code: 5, reason: 'closed' }, ['a', 1], {}, 'text', new Map()];
     const contents: string[] = [];
     for (const each of thrown) {
@@ -200,7 +200,7 @@ describe('ToolRegistry.call words', () => {
   });
 });
 
-describe('ToolRegistry.call with a key that no pattern of its schema allows', () => {
+describe('ToolRegistry.call with a key that matches no pattern of its schema', () => {
   const rates: JsonSchema = { type: 'object', propertyNames: { pattern: '^x-[\\s\\S]*$' } };
   const named: JsonSchema = {
     type: 'object',
@@ -208,7 +208,7 @@ describe('ToolRegistry.call with a key that no pattern of its schema allows', ()
     additionalProperties: false,
   };
 
-  test('says which key it is, and which pattern keys match', async () => {
+  test('reports the key and the patterns', async () => {
     expect(
       await answer({ ...rates, additionalProperties: { type: 'number' } }, { 'x-a': 1, 'y-rate': 2 }),
     ).toEqual([
@@ -221,7 +221,7 @@ describe('ToolRegistry.call with a key that no pattern of its schema allows', ()
     );
   });
 
-  test('names each of them where it lies, beside what is wrong with values', async () => {
+  test('reports each key with its path, along with invalid values', async () => {
     const schema: JsonSchema = {
       type: 'object',
       properties: {

@@ -35,13 +35,13 @@ describe('tool contract', () => {
     [{ chatId: '42' }, []],
     [{ channel: '', chatId: '42' }, []],
     [{}, []],
-  ])('with the scope %j, setContext is called only when both are given', async (scope, told) => {
+  ])('with the scope %j, setContext is called only if both are set', async (scope, told) => {
     const sender = new Sender();
     await new ToolRegistry().register(sender).executeWithContext('send', {}, scope);
     expect(sender.told).toEqual([...told, ['execute', {}]]);
   });
 
-  test('a callback is injected before execute, and only where a listener was given', async () => {
+  test('setCallback is called before execute, and only with a listener', async () => {
     const sender = new Sender();
     const registry = new ToolRegistry().register(sender);
     await registry.executeWithContext('send', {}, {}, () => {});
@@ -52,7 +52,7 @@ describe('tool contract', () => {
     expect(sender.callback).toBe(callback);
   });
 
-  test('an async tool answers at once and completes later, with the context of the call', async () => {
+  test('an async tool is acknowledged at once and completes later with the context of the call', async () => {
     let finish: (text: string) => void = () => {};
     let callback: AsyncCallback = () => {};
     const build: AsyncTool = {
@@ -78,7 +78,7 @@ describe('tool contract', () => {
     expect(context?.chatId).toBe('42');
   });
 
-  test('toolToSchema gives the function object, with the parameters unchanged', () => {
+  test('toolToSchema returns the function object with the same parameters object', () => {
     const schema = toolToSchema(readFile());
     expect(schema).toEqual({
       type: 'function',
@@ -93,7 +93,7 @@ describe('tool contract', () => {
 });
 
 describe('result model', () => {
-  test('the JSON has for_llm and the three flags; for_user only if not empty; never the error', () => {
+  test('toJSON returns for_llm, the flags, and for_user unless empty, but never the error', () => {
     expect(JSON.stringify(toolResult('x').withError(new Error('hidden')))).toBe(
       '{"for_llm":"x","silent":false,"is_error":false,"async":false}',
     );
@@ -105,7 +105,7 @@ describe('result model', () => {
     );
   });
 
-  test('the helpers set what they are named after, and nothing else', () => {
+  test('the helpers set only the field in their name', () => {
     const plain = { silent: false, isError: false, async: false };
     expect(toolResult('x')).toMatchObject({ forLLM: 'x', ...plain });
     expect(silentResult('x')).toMatchObject({ forLLM: 'x', ...plain, silent: true });
@@ -118,7 +118,7 @@ describe('result model', () => {
     }
   });
 
-  test('withError attaches an error to any result, returns the same one and keeps isError', () => {
+  test('withError attaches an error to a result, returns the same result and does not change isError', () => {
     const cause = new Error('disk full');
     const result = toolResult('x');
     expect(result.withError(cause)).toBe(result);
@@ -127,7 +127,7 @@ describe('result model', () => {
     expect(errorResult('failed').withError(cause)).toMatchObject({ error: cause, isError: true });
   });
 
-  test('forUser and silent travel with the result; the tool message falls back to the error', async () => {
+  test('forUser and silent stay in the result, and the tool message falls back to the error', async () => {
     const tools = [
       toolNamed('quiet', () => new ToolResult({ forLLM: 'x', forUser: 'y', silent: true })),
       toolNamed('mute', () => errorResult('').withError(new Error('disk full'))),

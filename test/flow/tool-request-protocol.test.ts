@@ -25,7 +25,7 @@ function weatherTools(run: (city: string) => unknown = () => RESULT): ToolRegist
 }
 
 describe('a tool request is a whole assistant message that is one JSON object', () => {
-  test('such a message is exposed as name and arguments, with empty content', async () => {
+  test('it is exposed as name and arguments, with empty content', async () => {
     await using server = await AssistantServer.start([{ content: ` ${REQUEST_TEXT}\n` }]);
     const { status, body } = await server.say('c1', QUESTION);
     expect([status, body]).toEqual([
@@ -39,7 +39,7 @@ describe('a tool request is a whole assistant message that is one JSON object', 
     ]);
   });
 
-  test('without arguments there are none', async () => {
+  test('without arguments, it has an empty object', async () => {
     await using server = await AssistantServer.start([
       { content: '{"tool_request":{"name":"list_cities"}}' },
     ]);
@@ -57,7 +57,7 @@ describe('a tool request is a whole assistant message that is one JSON object', 
     ['with a blank name', '{"tool_request":{"name":" ","arguments":{}}}'],
     ['with a further key', '{"tool_request":{"name":"a","arguments":{}},"id":1}'],
     ['with a further key inside', '{"tool_request":{"name":"a","arguments":{},"id":1}}'],
-  ])('%s it is plain text, and no request is pending', async (_what, content) => {
+  ])('any other message is plain text, and no request is pending: %s', async (_what, content) => {
     await using server = await AssistantServer.start([{ content }, { content: ANSWER }]);
     const { status, body } = await server.say('c1', QUESTION);
     expect([status, body.message.content, 'tool_request' in body]).toEqual([200, content, false]);
@@ -65,13 +65,13 @@ describe('a tool request is a whole assistant message that is one JSON object', 
     expect(server.histories[1]?.map((message) => message.content)).toEqual([QUESTION, content, 'Well?']);
   });
 
-  test('the root exports what reads it', () => {
+  test('parseToolRequest is exported by the root', () => {
     expect(parseToolRequest(REQUEST_TEXT)).toEqual(REQUEST);
   });
 });
 
-describe('the server parses and exposes, and does nothing else', () => {
-  test('it asks the model once a request, offers no tools, and does not go on by itself', async () => {
+describe('the server only parses and exposes requests', () => {
+  test('it asks the model once per request, offers no tools and does not continue by itself', async () => {
     await using server = await AssistantServer.start([{ content: REQUEST_TEXT }, { content: ANSWER }]);
     await server.say('c1', QUESTION);
     expect(server.provider.requests).toHaveLength(1);
@@ -80,18 +80,18 @@ describe('the server parses and exposes, and does nothing else', () => {
     expect(server.provider.requests).toHaveLength(2);
   });
 
-  test('a request for a tool that exists nowhere is exposed like any other', async () => {
+  test('a request for an unknown tool is exposed like any other', async () => {
     await using server = await AssistantServer.start([{ content: requestText('constructor') }]);
     const { status, body } = await server.say('c1', 'Go');
     expect([status, body.tool_request]).toEqual([200, { name: 'constructor', arguments: {} }]);
   });
 });
 
-/** A result as the model reads it: no words of a user begin like that. */
+/** A result as the model reads it. User messages never begin like that. */
 const marked = (result: string, name = 'lookup_weather') => `[tool_result:${name}]\n${result}`;
 
 describe('the satellite executes and sends the result with the next request', () => {
-  test('a result alone reaches the model under its tool’s name, after the request it answers', async () => {
+  test('a result alone is sent to the model under the name of its tool, after its request', async () => {
     await using server = await AssistantServer.start([{ content: REQUEST_TEXT }, { content: ANSWER }]);
     await server.say('c1', QUESTION);
     const { body } = await server.say('c1', toolResult(RESULT));
@@ -103,7 +103,7 @@ describe('the satellite executes and sends the result with the next request', ()
     ]);
   });
 
-  test('a result goes with the next user message, in the order in which they were sent', async () => {
+  test('a result is sent with the next user message, in the order in which both were sent', async () => {
     await using server = await AssistantServer.start([{ content: REQUEST_TEXT }, { content: ANSWER }]);
     await server.say('c1', QUESTION);
     await server.say('c1', toolResult(RESULT), 'And tomorrow?');
@@ -134,14 +134,14 @@ describe('the satellite executes and sends the result with the next request', ()
   });
 });
 
-describe('a result counts only while a request is pending', () => {
-  test('an orphan is ignored without an error, and what stands beside it counts', async () => {
+describe('a result is used only while a request is pending', () => {
+  test('without a request, a result is ignored without an error, but the user message is used', async () => {
     await using server = await AssistantServer.start([{ content: 'Hello.' }]);
     const { status } = await server.say('c1', toolResult(RESULT), 'Hi', toolResult(RESULT));
     expect([status, server.histories]).toEqual([200, [[{ role: 'user', content: 'Hi' }]]]);
   });
 
-  test('nothing but orphans: the model is not asked, and what it said last still stands', async () => {
+  test('with only ignored results, the model is not asked and the last reply is returned again', async () => {
     await using server = await AssistantServer.start([{ content: 'Hello.' }, { content: 'Bye.' }]);
     const none = await server.say('c1', toolResult(RESULT));
     expect([none.status, none.body.message.content]).toEqual([200, '']);
@@ -152,7 +152,7 @@ describe('a result counts only while a request is pending', () => {
     expect(server.histories.map((history) => history.length)).toEqual([1, 3]);
   });
 
-  test('each reply clears the request or sets another', async () => {
+  test('each reply clears or replaces the pending request', async () => {
     const replies = [REQUEST_TEXT, requestText('second'), ANSWER, 'Bye.'].map((content) => ({ content }));
     await using server = await AssistantServer.start(replies);
     await server.say('c1', QUESTION);
@@ -164,7 +164,7 @@ describe('a result counts only while a request is pending', () => {
     ]);
   });
 
-  test('a user message without the result gives the request up', async () => {
+  test('a user message without the result cancels the request', async () => {
     await using server = await AssistantServer.start([{ content: REQUEST_TEXT }, { content: 'Fine.' }, {}]);
     await server.say('c1', QUESTION);
     await server.say('c1', 'Never mind');
@@ -172,7 +172,7 @@ describe('a result counts only while a request is pending', () => {
     expect(server.histories[2]?.map(({ content }) => content)).not.toContain(RESULT);
   });
 
-  test('the request of one conversation is none of another', async () => {
+  test('a request is not pending in other conversations', async () => {
     await using server = await AssistantServer.start([{ content: REQUEST_TEXT }, { content: 'Hello.' }]);
     await server.say('c1', QUESTION);
     await server.say('c2', toolResult(RESULT), 'Hi');
@@ -180,8 +180,8 @@ describe('a result counts only while a request is pending', () => {
   });
 });
 
-describe('the example flow, between a server and a satellite', () => {
-  test('the satellite looks the weather up, and the model answers with it', async () => {
+describe('the example flow between a server and a satellite', () => {
+  test('the satellite looks up the weather, and the model answers with it', async () => {
     await using server = await AssistantServer.start([{ content: REQUEST_TEXT }, { content: ANSWER }]);
     const look = jest.fn((_city: string) => RESULT);
     const client = new SatelliteClient({ url: server.url, tools: weatherTools(look) });

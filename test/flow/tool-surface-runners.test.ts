@@ -25,7 +25,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('expectToolSurface works under node:test, which shows the changes', () => {
+test('expectToolSurface works under node:test, which reports the changes', () => {
   const environment = { PATH: process.env.PATH };
   const { exitCode, stdout } = runNode(['--test', '--test-reporter=tap', 'surface.test.mjs'], {
     folder,

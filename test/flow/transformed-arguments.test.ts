@@ -41,7 +41,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** What a tool with this one parameter got, or what the model was told. */
+/** The argument that a tool with this parameter got, or the error text. */
 async function call(dto: ClassType, args: unknown, options = {}) {
   const got: unknown[] = [];
   const registry = new ToolRegistry(options);
@@ -95,21 +95,21 @@ const OTHERS: readonly (readonly [object, string])[] = [
   [{ mail: 'a@b.de', items: [{ sku: {}, count: 1 }] }, 'items.0.sku: cannot be transformed'],
 ];
 
-describe('properties with @Transform are transformed, and then checked', () => {
-  test.each(FITTING)('%j gives what class-transformer and class-validator give', async (args) => {
+describe('properties with @Transform are transformed and then validated', () => {
+  test.each(FITTING)('%j gives the result of class-transformer and class-validator', async (args) => {
     const before = structuredClone(args);
     expect(await call(Customer, args)).toStrictEqual(await plainly(Customer, structuredClone(args)));
     expect(args).toEqual(before);
   });
 
-  test.each(OTHERS)('%j is rejected, as by them', async (args, fault) => {
+  test.each(OTHERS)('%j is rejected, as by class-validator', async (args, fault) => {
     await expect(plainly(Customer, args).catch(() => undefined)).resolves.toBeUndefined();
     const told = await call(Customer, args);
     expect(told).toContain("Validation failed for tool 'take':\n");
     expect(told).toContain(`\n  - ${fault}`);
   });
 
-  test('of all instances alike, also where there are thousands', async () => {
+  test('in all of many calls alike', async () => {
     const registry = new ToolRegistry();
     const got: unknown[] = [];
     registry.register(...discoverTools({ toolsets: [dtoToolset(Customer, (input) => got.push(input))] }));
@@ -118,7 +118,7 @@ describe('properties with @Transform are transformed, and then checked', () => {
     expect((await registry.execute('take', { mail: 'x' })).isError).toBe(true);
   });
 
-  test('and the schema that the model sees stays that of the property', () => {
+  test('but the schema for the model does not change', () => {
     const [tool] = discoverTools({ toolsets: [dtoToolset(Customer, () => {})] });
     expect(tool?.parameters).toMatchObject({
       properties: {
@@ -131,13 +131,13 @@ describe('properties with @Transform are transformed, and then checked', () => {
     });
   });
 
-  test('all faults are told together', async () => {
+  test('and all faults are reported together', async () => {
     const told = await call(Customer, { mail: 'x', cents: 50, items: [{ sku: 'abcd', count: 'many' }] });
     for (const place of ['mail', 'cents', 'items.0.sku', 'items.0.count'])
       expect(told).toContain(`\n  - ${place}: `);
   });
 
-  test('rules of @Param hold for the value after it, unless it names another type', async () => {
+  test('and @Param checks the transformed value, unless it sets another type', async () => {
     class Code {
       @Param({ pattern: '^[a-z]+$' }) @Transform(lower) plain!: string;
       @Param({ enum: ['s', 'm'] }) @Transform(lower) size!: string;
@@ -149,7 +149,7 @@ describe('properties with @Transform are transformed, and then checked', () => {
     expect(await call(Code, { ...fitting, pair: '1' })).toContain('\n  - pair: ');
   });
 
-  test('@Expose transforms what was not sent; toPlainOnly and groups do nothing on the way in', async () => {
+  test('with @Expose even if not sent, but not with toPlainOnly or groups', async () => {
     class Order {
       @Expose() @Transform(({ value }) => value ?? 'EUR') @IsString() currency!: string;
       @Transform(() => 'x', { toPlainOnly: true }) @IsString() plain!: string;
@@ -161,7 +161,7 @@ describe('properties with @Transform are transformed, and then checked', () => {
     expect(await call(Order, { ...args, ship_by: 'long' })).toContain('\n  - ship_by: ');
   });
 
-  test('a transform that throws is in the log, and its words are not told to the model', async () => {
+  test('and the message of an error that a transform throws is logged, but not sent to the model', async () => {
     class Secret {
       @IsString()
       @Transform(() => {
@@ -185,7 +185,7 @@ describe('properties with @Transform are transformed, and then checked', () => {
     ]);
   });
 
-  test('bounds of depth hold before it', async () => {
+  test('after the limits of depth and numbers are checked', async () => {
     let asked = 0;
     class Open {
       @IsString({ each: true })
@@ -207,7 +207,7 @@ class Payment {
   @IsOptional() @IsString() note?: string;
 }
 
-/** A tool that multiplies what it is sent, so that a second time would show. */
+/** A tool whose argument is multiplied, so that a second transformation would show. */
 function paying(options: Partial<ToolOptions> = {}) {
   const seen: unknown[] = [];
   const asked: unknown[] = [];
@@ -233,14 +233,14 @@ const PAYS = () =>
   new ScriptedProvider([{ toolCalls: [{ name: 'pay', arguments: { cents: 5 } }] }, { content: 'Done' }]);
 
 describe('a value is transformed once', () => {
-  test('policies see what the tool gets, and rawArguments is what was sent', async () => {
+  test('policies get the transformed arguments, and rawArguments are those that were sent', async () => {
     const { seen, asked, registry } = paying();
     expect((await registry.execute('pay', { cents: 5 })).forLLM).toBe('paid 500');
     expect(asked).toEqual([{ cents: 500 }]);
     expect(seen).toEqual([{ payment: expect.any(Payment), raw: { cents: 5 } }]);
   });
 
-  test('an approval shows what runs, and its function decides about that', async () => {
+  test('an approval and its function get the transformed arguments', async () => {
     const { seen, registry } = paying({
       approval: (args) => Number((args as { cents: number }).cents) > 400,
     });
@@ -253,7 +253,7 @@ describe('a value is transformed once', () => {
     expect(seen).toMatchObject([{ payment: { cents: 500 } }]);
   });
 
-  test('an edit changes what is shown, and is not transformed', async () => {
+  test('an edit applies to the transformed arguments and is not transformed', async () => {
     const { seen, registry } = paying({ approval: true });
     const config = { provider: PAYS(), model: 'm', tools: registry };
     const run = await runToolLoop(config, [{ role: 'user', content: 'Pay' }]);
@@ -267,7 +267,7 @@ describe('a value is transformed once', () => {
     expect(seen).toMatchObject([{ payment: { cents: 500, note: 'half' } }]);
   });
 
-  test('work on an engine gets what was transformed when it was started', async () => {
+  test('a job on an engine gets the arguments as transformed when it was started', async () => {
     const { seen, registry } = paying({ background: true });
     const engine = new MemoryJobEngine();
     const store = new MemoryRunStore();
@@ -285,7 +285,7 @@ describe('a value is transformed once', () => {
     expect(seen).toMatchObject([{ payment: { cents: 500 } }]);
   });
 
-  test('`check` says what a tool would get', async () => {
+  test('`check` returns the transformed arguments', async () => {
     const { registry } = paying();
     expect(await registry.check('pay', { cents: 5 })).toMatchObject({ arguments: { cents: 500 } });
     expect(await registry.check('pay', { cents: 500 }, { transformed: true })).toMatchObject({

@@ -9,7 +9,7 @@ import {
   toolResult,
 } from 'toolwright';
 
-/** What a tool can return or throw that a result has to be made of. */
+/** Values that a tool may return or throw, from which a result must be made. */
 export const ODD_RESULTS: Readonly<Record<string, () => unknown>> = {
   text: () => 'fine',
   nothing: () => undefined,
@@ -90,7 +90,7 @@ class Callback implements Tool {
   }
 }
 
-/** A registry full of tools that behave badly in their own ways; each tells when it begins. */
+/** A registry of tools that misbehave in different ways. Each calls `begun` when it starts. */
 export function troublesomeTools(begun: () => void): ToolRegistry {
   const number = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] } as const;
   const what = { type: 'object', properties: { what: { enum: Object.keys(ODD_RESULTS) } } } as const;

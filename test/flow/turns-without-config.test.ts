@@ -33,7 +33,7 @@ function configOf() {
   return { provider, model: 'm', tools: [TOOL] };
 }
 
-/** What throws as often as it is told to, and what resolves once it has been asked so often. */
+/** Throws the given number of times, until `isWell`. `again` resolves on the third call. */
 function failing<Given>(times: number, given: () => Given) {
   const again = Promise.withResolvers<void>();
   const state = { asked: 0, again: again.promise, isWell: false };
@@ -55,7 +55,7 @@ async function endOf(conversations: Conversations, number: number) {
 const GIVERS = ['scope', 'config'] as const;
 
 describe('a turn whose scope or config throws', () => {
-  test.each(GIVERS)('is ended by an abort, which needs no %s, and the next turn is taken', async (name) => {
+  test.each(GIVERS)('is ended by an abort even while %s fails, and the next turn runs', async (name) => {
     const { state, ask } = failing(Number.POSITIVE_INFINITY, () => (name === 'scope' ? {} : configOf()));
     const conversations = open({ [name]: ask });
     await conversations.prompt('c1', 'Hello');
@@ -68,7 +68,7 @@ describe('a turn whose scope or config throws', () => {
     expect(await conversations.idle('c1')).toMatchObject({ status: 'suspended', turns: 2 });
   });
 
-  test('is ended by an abort also where scope never answers', async () => {
+  test('is ended by an abort even if scope never settles', async () => {
     const asked = Promise.withResolvers<void>();
     const conversations = open({
       scope: ({ conversationId }) => {
@@ -82,7 +82,7 @@ describe('a turn whose scope or config throws', () => {
     expect(await endOf(conversations, 1)).toMatchObject({ status: 'aborted' });
   });
 
-  test.each(GIVERS)('goes on once %s gives something again', async (name) => {
+  test.each(GIVERS)('continues once %s succeeds', async (name) => {
     const { state, ask } = failing(2, () => (name === 'scope' ? {} : configOf()));
     const conversations = open({ [name]: ask });
     await conversations.prompt('c1', 'place it');
@@ -93,7 +93,7 @@ describe('a turn whose scope or config throws', () => {
     expect(state.asked).toBeGreaterThan(2);
   });
 
-  test.each(GIVERS)('fails when the lease has gone by, with an event that tells what of %s', async (name) => {
+  test.each(GIVERS)('fails after the lease has passed, with an event that names %s', async (name) => {
     const { state, ask } = failing(Number.POSITIVE_INFINITY, () => (name === 'scope' ? {} : configOf()));
     const conversations = open({ [name]: ask, leaseMs: 300 });
     await conversations.prompt('c1', 'Hello');
@@ -110,7 +110,7 @@ describe('a turn whose scope or config throws', () => {
   });
 
   test.each(['aborted', 'failed'] as const)(
-    'and which waits for answers is %s with a valid history, and its run has ended',
+    'and that waits for answers is %s with a valid history and an ended run',
     async (status) => {
       const store = new MemoryRunStore();
       const { state, ask } = failing(Number.POSITIVE_INFINITY, configOf);
@@ -131,7 +131,7 @@ describe('a turn whose scope or config throws', () => {
     },
   );
 
-  test('is left to another process where this one closes', async () => {
+  test('is left to another process if this one closes', async () => {
     const store = new MemoryRunStore();
     const { state, ask } = failing(Number.POSITIVE_INFINITY, () => ({}));
     const first = open({ store, scope: ask });

@@ -26,10 +26,10 @@ const area = defineTool({
   execute: (shape) => (shape.kind === 'circle' ? `circle ${shape.r}` : `square ${shape.side}`),
 });
 
-describe('defineTool with a union for its parameters', () => {
+describe('defineTool with a union as parameters', () => {
   const tools = new ToolRegistry().register(area);
 
-  test('is offered as an object with one property that holds the union', () => {
+  test('offers an object with one property that contains the union', () => {
     const { parameters } = toolToSchema(area).function;
     expect(parameters).toMatchObject({ type: 'object', required: ['input'] });
     expect(Object.keys(parameters)).toEqual(['type', 'properties', 'required']);
@@ -37,7 +37,7 @@ describe('defineTool with a union for its parameters', () => {
     expect(toolToSchema(area).function.parameters).toBe(parameters);
   });
 
-  test('gets its arguments without that property, in whichever form they come', async () => {
+  test('passes the arguments without that property, in whatever form they are sent', async () => {
     expect((await tools.execute('area', { input: { kind: 'circle', r: 2 } })).forLLM).toBe('circle 2');
     expect((await tools.execute('area', { kind: 'circle', r: 2 })).forLLM).toBe('circle 2');
     expect((await tools.execute('area', { input: { kind: 'circle' } })).forLLM).toBe('circle 1');
@@ -46,7 +46,7 @@ describe('defineTool with a union for its parameters', () => {
     ).toBe('square 3');
   });
 
-  test('tells faults by the path of what was sent', async () => {
+  test('reports faults with the path that was sent', async () => {
     const told = async (args: unknown) => (await tools.execute('area', args)).forLLM;
     expect(await told({ input: { kind: 'circle', r: 'wide' } })).toContain('- input.r: must be number');
     expect(await told({ kind: 'circle', r: 'wide' })).toContain('- r: must be number');
@@ -54,7 +54,7 @@ describe('defineTool with a union for its parameters', () => {
     expect(await told({ input: 7 })).toContain('- input: must be object');
   });
 
-  test('is called in a run, whose record has the arguments as the tool took them', async () => {
+  test('records the arguments as passed to the tool', async () => {
     const provider = new ScriptedProvider([
       {
         content: '',
@@ -78,7 +78,7 @@ test.each<[string, JsonSchema]>([
       $defs: { in: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] } },
     },
   ],
-])('ToolRegistry offers a hand-written tool whose root has %s as an object', async (_keyword, parameters) => {
+])('ToolRegistry offers a hand-written tool with %s at the root as an object', async (_keyword, parameters) => {
   const tool = { name: 't', description: 'd', parameters, execute: (args: object) => JSON.stringify(args) };
   const tools = new ToolRegistry().register(tool);
   const [definition] = tools.toProviderDefs();
@@ -91,7 +91,7 @@ test.each<[string, JsonSchema]>([
   expect(await tools.execute('t', { input: {} })).toMatchObject({ isError: true });
 });
 
-test('a union that refers to itself and has a property called input keeps its meaning', async () => {
+test('defineTool keeps the meaning of a recursive union with a property named input', async () => {
   const parameters: JsonSchema = {
     anyOf: [
       { type: 'object', properties: { input: { $ref: '#' } }, required: ['input'] },
@@ -116,7 +116,7 @@ test('a union that refers to itself and has a property called input keeps its me
   expect((await tools.execute('t', { input_2: { input: { n: 'x' } } })).isError).toBe(true);
 });
 
-test('agentTool and @Tool take unions too', async () => {
+test('agentTool and @Tool accept unions too', async () => {
   @Toolset()
   class Shapes {
     @Tool({ description: 'The area', parameters: Shape })
@@ -136,7 +136,7 @@ test('agentTool and @Tool take unions too', async () => {
   expect((await tools.execute('agent', { input: { kind: 'circle' } })).forLLM).toBe('circle');
 });
 
-test('defineTool refuses a union of what is not an object', () => {
+test('defineTool refuses a union with a member that is not an object', () => {
   const parameters = z.union([z.object({ a: z.string() }), z.string()]);
   expect(() => defineTool({ name: 't', description: 'd', parameters, execute: () => 'x' })).toThrow(
     ToolDeclarationError,

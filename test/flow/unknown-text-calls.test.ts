@@ -3,7 +3,7 @@ import { defineTool, runToolLoop, ToolCallParser, ToolRegistry, withTextTools } 
 import { ScriptedProvider } from 'toolwright/testing';
 import { CALL_FORMATS } from './text-call-formats.js';
 
-/** Formats that other texts hold too: JSON, code and lists. Only the name of a known tool tells a call there. */
+/** Formats of ordinary text: JSON, code and lists. Only the name of a known tool makes it a call. */
 const PLAIN = ['bare JSON', 'fenced JSON', 'Python list', 'Functionary 3.2'];
 const MARKED = Object.keys(CALL_FORMATS).filter((name) => !PLAIN.includes(name));
 
@@ -15,7 +15,7 @@ function tools(): ToolRegistry {
   return registry;
 }
 
-/** A run of a model that says these texts, one a request; and what it was asked. */
+/** A run of a model that replies with these texts, with its requests. */
 async function run(way: 'text tools' | 'scan', texts: readonly string[]) {
   const scripted = new ScriptedProvider(texts.map((content) => ({ content })));
   const outcome = await runToolLoop(
@@ -30,7 +30,7 @@ async function run(way: 'text tools' | 'scan', texts: readonly string[]) {
 const ways = ['text tools', 'scan'] as const;
 
 test.each(ways)(
-  'runToolLoop with %s tells the model that a tool it called in text is unknown, in any marked format',
+  'runToolLoop with %s reports an unknown tool to the model, in any marked format',
   async (way) => {
     for (const name of MARKED) {
       const call = CALL_FORMATS[name]!('list_files', { path: '.' });
@@ -46,7 +46,7 @@ test.each(ways)(
 );
 
 test.each(ways)(
-  'runToolLoop with %s lets a model correct an unknown name in text, and ends where it does not',
+  'runToolLoop with %s lets the model correct an unknown name, and fails after too many',
   async (way) => {
     const unknown = CALL_FORMATS.Hermes!('list_files', {});
     const known = CALL_FORMATS.Hermes!('ls', {});
@@ -58,7 +58,7 @@ test.each(ways)(
   },
 );
 
-test.each(ways)('runToolLoop with %s takes a known and an unknown call of one text as calls', async (way) => {
+test.each(ways)('runToolLoop with %s accepts a known and an unknown call in one text', async (way) => {
   const { toolCalls } = await run(way, [
     `[TOOL_CALLS] [{"name":"ls","arguments":{}},{"name":"list_files","arguments":{}}]`,
     'Done.',
@@ -71,18 +71,18 @@ test.each(ways)('runToolLoop with %s takes a known and an unknown call of one te
 
 test.each([
   ['bare JSON', '{"name":"list_files","arguments":{}}'],
-  ['JSON in a fence', '```json\n{"name":"list_files","arguments":{}}\n```'],
-  ['a list', '[list_files(path=1)]'],
-  ['an example in a fence', 'Write:\n```\n<tool_call>{"name":"list_files","arguments":{}}</tool_call>\n```'],
-  ['an example that text follows', '<tool_call>{"name":"list_files","arguments":{}}</tool_call> is a call.'],
+  ['fenced JSON', '```json\n{"name":"list_files","arguments":{}}\n```'],
+  ['a Python list', '[list_files(path=1)]'],
+  ['a fenced example', 'Write:\n```\n<tool_call>{"name":"list_files","arguments":{}}</tool_call>\n```'],
+  ['an example followed by text', '<tool_call>{"name":"list_files","arguments":{}}</tool_call> is a call.'],
   ['a tag without arguments', 'Use <tool_call>list_files</tool_call>'],
-  ['marks alone', 'Models write <tool_call> or [TOOL_CALLS].'],
-])('runToolLoop takes %s with an unknown name as the answer that it is', async (_, text) => {
+  ['marks without a call', 'Models write <tool_call> or [TOOL_CALLS].'],
+])('runToolLoop returns %s with an unknown name as the answer', async (_, text) => {
   for (const way of ways)
     expect(await run(way, [text])).toMatchObject({ status: 'completed', content: text });
 });
 
-test('ToolCallParser finds nothing but the tools that it was given, also between marks', () => {
+test('ToolCallParser finds only the given tools, even between marks', () => {
   for (const write of Object.values(CALL_FORMATS)) {
     const text = write('list_files', { path: '.' });
     expect(new ToolCallParser({ tools: ['ls'] }).parse(text)).toEqual({ toolCalls: [], textBefore: text });

@@ -81,7 +81,7 @@ describe.each<[string, (schema: JsonSchema) => unknown, string]>([
     },
     'parameters',
   ],
-])('%s refuses a schema with a part that is not loaded yet', (_, declare, what) => {
+])('%s refuses a schema that is not yet loaded', (_, declare, what) => {
   test.each(UNLOADED)('at %s', (path, schema) => {
     expect(faultsOf(() => declare(schema))).toMatchObject([
       {
@@ -92,7 +92,7 @@ describe.each<[string, (schema: JsonSchema) => unknown, string]>([
   });
 });
 
-test('the schema of @Param is refused where a part of it is not loaded yet', () => {
+test('discoverTools refuses a schema of @Param with a part that is not yet loaded', () => {
   @Toolset()
   class Tools {
     @Tool({ description: 'Does it' })
@@ -105,26 +105,26 @@ test('the schema of @Param is refused where a part of it is not loaded yet', () 
   ]);
 });
 
-test('parts that are not loaded yet are told together', () => {
+test('defineTool reports all parts that are not yet loaded together', () => {
   const schema = { type: 'object', properties: { a: missing, b: missing } };
   expect(faultsOf(withParameters(schema))).toMatchObject([
     { problem: 'its `parameters` is undefined at `properties.a` and `properties.b`' },
   ]);
 });
 
-test('what only describes or bounds may be undefined, as helpers and libraries write it', () => {
+test('defineTool accepts undefined for annotations and bounds in a schema', () => {
   const described = { type: 'number', description: undefined, title: undefined, minimum: undefined };
   expect(faultsOf(withParameters(property(described)))).toEqual([]);
   expect(faultsOf(withParameters(Type.Object({ a: Type.Optional(Type.Array(Type.String())) })))).toEqual([]);
 });
 
-test('data is not a schema: what is undefined in it is the author’s', () => {
+test('defineTool accepts undefined inside of data in a schema', () => {
   expect(
     faultsOf(withParameters(property({ default: { items: undefined }, 'x-note': { anyOf: undefined } }))),
   ).toEqual([]);
 });
 
-test('a schema of a library that fails for a part that is not loaded yet tells of that cause', () => {
+test('defineTool reports a part that is not yet loaded as the cause of an error in zod', () => {
   expect(
     faultsOf(() => defineTool({ name: 't', parameters: z.object({ a: missing }), execute })),
   ).toMatchObject([
@@ -135,7 +135,7 @@ test('a schema of a library that fails for a part that is not loaded yet tells o
   ]);
 });
 
-test('`execute: undefined` makes no tool that the client executes', () => {
+test('defineTool refuses `execute: undefined` instead of making a client tool', () => {
   const declare = () => defineTool({ name: 't', description: 'd', execute: undefined });
   expect(faultsOf(declare)).toMatchObject([
     {

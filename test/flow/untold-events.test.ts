@@ -14,7 +14,7 @@ import { seenBy } from './dying-store.js';
 
 const LEASE = 60;
 
-/** Says something before its calls, asks for an approval in its second reply, and comes to an end in its third. */
+/** Writes text before its calls, asks for an approval in its second reply, and ends in its third. */
 const provider: LLMProvider = {
   async chat({ messages }): Promise<LLMResponse> {
     const results = messages.filter(({ role }) => role === 'tool').length;
@@ -43,23 +43,23 @@ function tool(name: string, approval = false) {
 
 const config = { provider, model: 'm', tools: [tool('look'), tool('listen'), tool('pay', true)] };
 
-/** How a process ends; by what it asks the store for. */
+/** When a process dies, by its calls of the store. */
 interface Fate {
-  /** It asks for so much. */
+  /** Dies after this many calls. */
   readonly life?: number;
   readonly isDeadly?: (asked: string) => boolean;
-  /** The answer never comes. */
+  /** These calls never return. */
   readonly isStuck?: (asked: string) => boolean;
 }
 
-/** One turn, taken by one process after the other. */
+/** One turn, run by one process after another. */
 class Turn {
   #now = 1_700_000_000_000;
   readonly store = new MemoryRunStore({ now: () => this.#now });
   readonly front = this.#open(this.store, { takesTurns: false });
   #last = this.front;
 
-  /** Processes that die when they ask the store for the so manieth time. Gives whether the turn ended before. */
+  /** Runs the turn with processes that die after this many calls. Returns whether the turn ended before that. */
   async take(lives: readonly number[]): Promise<boolean> {
     await this.front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
     const over = Promise.all([this.answer(), this.end()]).then(() => 'over' as const);
@@ -69,7 +69,7 @@ class Turn {
     return false;
   }
 
-  /** A process; resolves when it is dead. */
+  /** Starts a process. Resolves when it is dead. */
   start({ life = Number.POSITIVE_INFINITY, isDeadly, isStuck }: Fate = {}): Promise<'dead'> {
     const { promise: death, resolve } = Promise.withResolvers<'dead'>();
     let asked = 0;
@@ -97,7 +97,7 @@ class Turn {
     return kept.map(({ event }) => event);
   }
 
-  /** The ends of calls that were told, in order. */
+  /** The delivered ends of calls, in order. */
   async ends(): Promise<readonly unknown[]> {
     const events = await this.events();
     return events.flatMap(({ type, callId, tool, status, result }) =>
@@ -105,13 +105,13 @@ class Turn {
     );
   }
 
-  /** Forgets all that was told so far. */
+  /** Removes all events delivered so far. */
   async forget(): Promise<void> {
     this.#now += 1;
     await this.store.conversations.removeEventsOlderThan(1);
   }
 
-  /** What a page shows that is loaded anew, by both protocols; ids of texts are not a matter. */
+  /** The messages of a newly loaded page in both protocols, without ids of texts. */
   async page(): Promise<readonly unknown[]> {
     const chat = { conversations: this.front, authenticate: () => 'u1' };
     const loaded = createChatHandler(chat).fetch(new Request('http://localhost/c1/messages'));
@@ -131,7 +131,7 @@ class Turn {
     await this.#last.close();
   }
 
-  /** As soon as somebody is asked. */
+  /** Approves as soon as a call is pending. */
   async answer(): Promise<void> {
     for (;;) {
       const view = await this.front.snapshot('c1');
@@ -149,7 +149,7 @@ class Turn {
   }
 }
 
-/** What becomes of the turn with processes that die so soon, and whether it ended before they did. */
+/** The outcome of the turn with processes that die this soon, and whether it ended before they did. */
 async function seenWith(lives: readonly number[]) {
   const turn = new Turn();
   const isOver = await turn.take(lives);
@@ -158,7 +158,7 @@ async function seenWith(lives: readonly number[]) {
   return { isOver, seen };
 }
 
-/** Calls that run side by side may end in any order. */
+/** Concurrent calls may end in any order. */
 function sorted(ends: readonly unknown[]): readonly string[] {
   return ends.map((end) => JSON.stringify(end)).sort();
 }
@@ -167,7 +167,7 @@ test.each([
   ['a process dies', (_life: number): readonly number[] => []],
   ['two processes die', (life: number): readonly number[] => [1 + ((life * 7) % 23)]],
 ])(
-  'Conversations: wherever %s, readers hear once of what came of each call, and chats show the same',
+  'Conversations: wherever %s, readers get the result of each call once, and chats show the same',
   async (_, others) => {
     const { seen: calm } = await seenWith([]);
     expect(calm.ends).toHaveLength(4);
@@ -179,7 +179,7 @@ test.each([
   },
 );
 
-test('Conversations: readers of a turn whose run was cancelled hear of the results that its process had kept and not told', async () => {
+test('Conversations: results that a dead process stored are delivered even if the run was cancelled', async () => {
   const turn = new Turn();
   const { front, store } = turn;
   await front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
@@ -198,7 +198,7 @@ test('Conversations: readers of a turn whose run was cancelled hear of the resul
   await turn.close();
 });
 
-test('Conversations: a process that goes on with a turn tells nothing again that the store has removed', async () => {
+test('Conversations: events that the store has removed are not delivered again after a resume', async () => {
   const turn = new Turn();
   await turn.front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
   const death = turn.start({ isDeadly: (asked) => /"call-end".*pay: seen/.test(asked) });
@@ -213,7 +213,7 @@ test('Conversations: a process that goes on with a turn tells nothing again that
   await turn.close();
 });
 
-test('Conversations: what a process did in several steps, and told nothing of, is told by the next one', async () => {
+test('Conversations: steps that a dead process stored but did not deliver are delivered by the next', async () => {
   const { seen: calm } = await seenWith([]);
   const turn = new Turn();
   const { front, store } = turn;

@@ -36,7 +36,7 @@ function ids({ pending = [] }: ToolLoopResult): readonly string[] {
   return pending.map(({ id }) => id);
 }
 
-test('resumeToolLoop names answers that are not objects with an id', async () => {
+test('resumeToolLoop reports answers that are not objects with an id', async () => {
   const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
   const config = configOf([pay], [callsOf('pay')]);
   const run = await runToolLoop(config, hello);
@@ -49,7 +49,7 @@ test('resumeToolLoop names answers that are not objects with an id', async () =>
   }
 });
 
-test('streamToolLoop tells beginning and end of each call, also of those that a failing run answers for', async () => {
+test('streamToolLoop reports start and end of each call, even of calls that a failing run did not run', async () => {
   const pay = defineTool({
     name: 'pay',
     description: 'Pay',
@@ -84,7 +84,7 @@ describe('a refusal', () => {
     },
   });
 
-  test('closes the other waits of its call: nobody is asked any more, and the run goes on', async () => {
+  test('closes the other waits of its call, and the run continues', async () => {
     const config = configOf([book], [callsOf('book'), { content: 'Pity.' }]);
     const run = await runToolLoop(config, hello);
     const [from = '', to = ''] = ids(run);
@@ -93,7 +93,7 @@ describe('a refusal', () => {
     expect(done).toMatchObject({ status: 'completed', content: 'Pity.' });
     expect(contents(done)).toEqual(["The tool 'book' was refused: no time"]);
     expect(ran).toEqual([]);
-    // Beside the refusal, an answer to the closed wait changes nothing.
+    // Beside the refusal, an answer to the closed wait has no effect.
     const both = configOf([book], [{ content: 'Pity.' }]);
     const answers = [
       { id: to, approved: false },
@@ -103,7 +103,7 @@ describe('a refusal', () => {
     expect(ran).toEqual([]);
   });
 
-  test('of one call leaves the waits of another', async () => {
+  test('of one call does not affect the waits of another', async () => {
     const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
     const config = configOf([book, pay], [callsOf('book', 'pay'), { content: 'Done.' }]);
     const run = await runToolLoop(config, hello);
@@ -114,7 +114,7 @@ describe('a refusal', () => {
   });
 });
 
-test('a call that waits for an approval and then for the client knows who gave which', async () => {
+test('a call that waits for an approval and then for the client records who gave each answer', async () => {
   const locate = defineTool({ name: 'locate', description: 'Where the user is', approval: true });
   const config = configOf([locate], [callsOf('locate'), { content: 'Done.' }]);
   const first = await runToolLoop(config, hello);
@@ -132,14 +132,14 @@ test('a call that waits for an approval and then for the client knows who gave w
   ]);
 });
 
-test('an abort ends a run whose call waits: it is answered and not suspended', async () => {
+test('an abort ends a run with a waiting call, which is answered and not suspended', async () => {
   const controller = new AbortController();
   const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
   const stop = defineTool({
     name: 'stop',
     description: 'Stop',
     execute: async () => {
-      // By then the other call waits.
+      // The other call waits by then.
       await new Promise(setImmediate);
       controller.abort();
       return 'stopped';
@@ -157,7 +157,7 @@ test('an abort ends a run whose call waits: it is answered and not suspended', a
   expect(historyFaults(run.messages)).toEqual([]);
 });
 
-test('the budget of unknown tools goes on after a resume', async () => {
+test('the limit of unknown tools continues to count after a resume', async () => {
   const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
   const script = [callsOf('a'), callsOf('b'), callsOf('pay'), callsOf('c'), { content: 'never' }];
   const config = configOf([pay], script);
@@ -174,7 +174,7 @@ test('the budget of unknown tools goes on after a resume', async () => {
   ]);
 });
 
-test('context.ask throws what the author’s own rule says of an answer that fits the JSON Schema', async () => {
+test('context.ask throws the error of a custom rule for an answer that fits the JSON Schema', async () => {
   const schema = z.string().refine((city) => city !== 'Atlantis', 'no such city');
   const book = defineTool({
     name: 'book',
@@ -189,7 +189,7 @@ test('context.ask throws what the author’s own rule says of an answer that fit
   expect(done.toolCalls).toMatchObject([{ status: 'error', result: { error: { cause: { code: 514 } } } }]);
 });
 
-test('resumeToolLoop has the results of siblings as they were: words for the user, parts and details', async () => {
+test('resumeToolLoop keeps the results of siblings complete: forUser, parts and details', async () => {
   const pay = defineTool({ name: 'pay', description: 'Pay', approval: true, execute: () => 'paid' });
   const draw = defineTool({
     name: 'draw',
@@ -212,8 +212,8 @@ test('resumeToolLoop has the results of siblings as they were: words for the use
   expect({ ...done.toolCalls[0]?.result }).toEqual({ ...drawn?.result });
 });
 
-describe('context.once whose work failed', () => {
-  test('does the work again where the method asks for it again', async () => {
+describe('context.once with failed work', () => {
+  test('repeats the work when it is called again', async () => {
     let tries = 0;
     const charge = defineTool({
       name: 'charge',
@@ -232,7 +232,7 @@ describe('context.once whose work failed', () => {
     expect(contents(run)).toEqual(['charged at try 2']);
   });
 
-  test('does it again after a resume, and work that succeeded is not done again', async () => {
+  test('repeats the work after a resume, but not work that succeeded', async () => {
     const done: string[] = [];
     const charge = defineTool({
       name: 'charge',

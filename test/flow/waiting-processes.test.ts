@@ -13,7 +13,7 @@ const readers = killedPrograms('conversation-reader', 'conversations.sqlite');
 
 const config = { provider: new ScriptedProvider([{ content: 'Hello' }, { content: 'Hello' }]), model: 'm' };
 
-test('Conversations: a process that takes turns stays for what a process that died has held, and ends after `close`', async () => {
+test('Conversations: a process that takes turns waits for what a dead process holds, and ends after `close`', async () => {
   using store = new SqliteRunStore({ path: workers.file() });
   const front = new Conversations({ store, config, takesTurns: false });
   await front.prompt('c1', 'one');
@@ -21,7 +21,7 @@ test('Conversations: a process that takes turns stays for what a process that di
   store.conversations.hold({ ...died, leaseMs: 600_000 });
   const worker = await workers.start();
   const ended = worker.hear();
-  // The process has looked, and found nothing that it may take.
+  // The process has found nothing to do by then.
   store.conversations.letGo(died, -1);
   const view = front.idle('c1').then((idle) => ({ told: idle?.status }));
   expect(await Promise.race([view, ended])).toEqual({ told: 'idle' });
@@ -29,7 +29,7 @@ test('Conversations: a process that takes turns stays for what a process that di
   expect(await ended).toEqual({ told: 'ended: 0' });
 });
 
-test('Conversations.events, Conversations.idle: a process stays as long as it waits for them, and then ends', async () => {
+test('Conversations.events, Conversations.idle: a process ends when it no longer waits for them', async () => {
   using store = new SqliteRunStore({ path: readers.file() });
   const front = new Conversations({ store, config, takesTurns: false });
   await front.prompt('c1', 'one');
@@ -48,7 +48,7 @@ test('Conversations.events, Conversations.idle: a process stays as long as it wa
 describePostgres('conversations in PostgreSQL', (service) => {
   const schemas = new TestSchemas(service);
 
-  test('Conversations: a process that takes turns stays also while PostgreSQL cannot be reached', async () => {
+  test('Conversations: a process that takes turns stays alive while PostgreSQL is unreachable', async () => {
     const schema = schemas.newSchema();
     await using proxy = await LosingProxy.before(service.url);
     await using store = new PostgresRunStore({ connectionString: service.url, schema });

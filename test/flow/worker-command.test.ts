@@ -14,7 +14,7 @@ const COMMAND = builtFile('dist/src/dev/cli/main.js');
 const door = (name: string) => JSON.stringify(builtFile(`dist/src/${name}`));
 const nest = JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'));
 
-/** Calls the tool that the prompt names, and then says what it gave. */
+/** Calls the tool that the prompt names, then replies with its result. */
 const PROVIDER = `
 const provider = {
   async chat({ messages }) {
@@ -33,7 +33,7 @@ async function hold() {
 }
 `;
 
-/** An application: \`hold\` waits for the standard input; \`reprice\` is a job that a guard refuses to all but clerks. */
+/** An application: `hold` waits for stdin; `reprice` is a job that a guard allows only for clerks. */
 const NEST = `
 import { once } from 'node:events';
 import { Injectable, Module, UseGuards } from ${nest};
@@ -90,7 +90,7 @@ export class AppModule {}
 Module({ imports: [ToolwrightModule.forRoot()] })(AppModule);
 `;
 
-/** Engines that are away: how they are imported and made, and what is told of them. */
+/** Unreachable engines: their import, their creation, and what is logged about them. */
 const AWAY = {
   'pg-boss': [
     `import { pgBossEngine } from ${door('durable/pg-boss/index.js')};`,
@@ -135,7 +135,7 @@ async function refusal(...args: readonly string[]) {
 }
 
 describe('toolwright worker', () => {
-  test('takes a turn of a NestJS application, and drains on SIGTERM: what has not begun is left', async () => {
+  test('runs a turn of a NestJS application, and on SIGTERM finishes it but takes no new turn', async () => {
     await conversations.prompt('c1', 'hold');
     await using worker = startWorker('nest.mjs');
     await worker.said(/worker of nest\.mjs: conversations, jobs, runs\n/);
@@ -154,7 +154,7 @@ describe('toolwright worker', () => {
     expect((await store.conversations.read('c2'))?.isHeld).toBe(false);
   });
 
-  test('runs jobs of an application, whose guards refuse there as in a request', async () => {
+  test('runs jobs of an application with its guards, as in a request', async () => {
     await using worker = startWorker('nest.mjs');
     await worker.said(/worker of/);
     const said: unknown[] = [];
@@ -175,7 +175,7 @@ describe('toolwright worker', () => {
     ]);
   });
 
-  test('takes turns, runs jobs and recovers runs of a module that exports a config, over a named store', async () => {
+  test('runs turns, jobs and answered runs of a module that exports a config, with --store', async () => {
     const provider = new ScriptedProvider([{ toolCalls: [{ id: 'call_1', name: 'sign' }] }]);
     const sign = defineTool({ name: 'sign', description: 'Sign', approval: true, execute: () => '' });
     const config = { provider, model: 'm', tools: [sign], store, checkpoint: 'step', runId: 'r1' } as const;
@@ -199,7 +199,7 @@ describe('toolwright worker', () => {
   });
 
   test.each([[['nest.mjs']], [['plain.mjs', '--store', 'runs.sqlite']]])(
-    'goes on with runs of which an answer has expired: %j',
+    'continues runs with an expired approval: %j',
     async (args) => {
       const provider = new ScriptedProvider([{ toolCalls: [{ id: 'call_1', name: 'hold' }] }]);
       const approval = { expiresInMs: 1 };
@@ -213,7 +213,7 @@ describe('toolwright worker', () => {
       worker.send('SIGTERM');
       const { exitCode, stderr } = await worker.ended();
       expect(exitCode).toBe(0);
-      // An application has a logger of its own.
+      // An application has its own logger.
       if (args[0] === 'plain.mjs')
         expect(stderr).toMatch(
           /^toolwright: Tool call refused: hold \(call_1 of r1\): [^\n]*nobody approved it until/m,
@@ -227,7 +227,7 @@ describe('toolwright worker', () => {
   );
 
   test.each([[['nest.mjs']], [['plain.mjs', '--store', 'runs.sqlite']]])(
-    'enters prompts that are due: %j',
+    'submits due prompts of schedules: %j',
     async (args) => {
       const timing = { kind: 'cron', cron: '0 9 * * *', timeZone: 'Europe/Vienna' } as const;
       const schedule = { id: 's1', conversationId: 'c1', text: 'Report', timing, dueAt: 0, createdAt: 0 };
@@ -244,7 +244,7 @@ describe('toolwright worker', () => {
     },
   );
 
-  test('uses the store that the config of its module has', async () => {
+  test('uses the store in the config of its module', async () => {
     const configured = `import { SqliteRunStore } from ${door('durable/stores/index.js')};
       ${PLAIN}
       config.store = new SqliteRunStore({ path: 'configured.sqlite' });`;
@@ -256,7 +256,7 @@ describe('toolwright worker', () => {
     expect(existsSync(join(folder, 'configured.sqlite'))).toBe(true);
   });
 
-  test('makes a store that is not there, and says so', async () => {
+  test('creates a missing store and reports that', async () => {
     const path = join(folder, 'new.sqlite');
     await using worker = startWorker('plain.mjs', '--store', 'new.sqlite');
     await worker.said(/worker of plain\.mjs: conversations, jobs, runs\n/);
@@ -277,14 +277,14 @@ describe('toolwright worker', () => {
   test.each([
     ['a module', PLAIN, ['--store', 'runs.sqlite']],
     ['a NestJS application', NEST, []],
-  ])('names the queues that it takes jobs of, where tools of %s name any', async (_of, program, options) => {
+  ])('lists the queues of its jobs if tools of %s name any', async (_of, program, options) => {
     const routed = program.replace('background: true', "background: { queue: 'prices' }");
     writeFileSync(join(folder, 'routed.mjs'), routed);
     await using worker = startWorker('routed.mjs', ...options);
     await worker.said(/worker of routed\.mjs: conversations, jobs \(queues: prices\), runs\n/);
   });
 
-  test('waits for a database that is away, until it is told to end', async () => {
+  test('waits for an unreachable database until it is told to end', async () => {
     await using worker = startWorker('plain.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
     await worker.said(/worker of plain\.mjs: conversations, jobs, runs\n/);
     worker.send('SIGTERM');
@@ -297,7 +297,7 @@ describe('toolwright worker', () => {
     ['a module', 'BullMQ'],
     ['a NestJS application', 'pg-boss'],
     ['a NestJS application', 'BullMQ'],
-  ] as const)('takes turns of %s while its engine, %s, is away, and drains on SIGTERM', async (of, named) => {
+  ] as const)('runs turns of %s while its engine, %s, is unreachable, and drains on SIGTERM', async (of, named) => {
     const [imported, engine, told] = AWAY[named];
     const isPlain = of === 'a module';
     const rest = isPlain
@@ -316,7 +316,7 @@ describe('toolwright worker', () => {
     expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
   });
 
-  test('says in one line what its database refuses, and does not repeat it at each look', async () => {
+  test('reports a database error in one line and does not repeat it', async () => {
     writeFileSync(join(folder, 'quick.mjs'), `${PLAIN}config.leaseMs = 60;`);
     await using worker = startWorker('quick.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
     await worker.said(/toolwright: [^\n]*conversations[^\n]*: [^\n]*ECONNREFUSED[^\n]*\n/);
@@ -329,7 +329,7 @@ describe('toolwright worker', () => {
   });
 
   test.each([['config.logger = logger;'], ['export { logger };']])(
-    'hands the logger of its module to all that it does: %s',
+    'uses the logger of its module everywhere: %s',
     async (handed) => {
       const logger = `const say = (message, fields) => console.log('logged: ' + message);
         const logger = { debug() {}, info() {}, warn: say, error: say };`;
@@ -341,7 +341,7 @@ describe('toolwright worker', () => {
     },
   );
 
-  test('refuses exports that are misspelt or wrong, all together in one line', async () => {
+  test('refuses misspelt and invalid exports, all in one line', async () => {
     const exported = `
       export const onUnkown = 'ask', jobConcurency = 2, jobScope = 5, conversations = {};
       export const shops = 1;`;
@@ -354,14 +354,14 @@ describe('toolwright worker', () => {
     expect(stderr).not.toContain('shops');
   });
 
-  test('refuses a config whose guard is misspelt: nothing is taken without it', async () => {
+  test('refuses a config with a misspelt policy', async () => {
     writeFileSync(join(folder, 'slip.mjs'), `${PLAIN}config.polcy = () => false;`);
     const { exitCode, stderr } = await refusal('slip.mjs', '--store', 'runs.sqlite');
     expect(exitCode).toBe(1);
     expect(stderr).toContain('did you mean `policy`?');
   });
 
-  test('says in one line what is wrong', async () => {
+  test('reports wrong arguments and modules in one line', async () => {
     expect(await refusal()).toEqual({
       exitCode: 2,
       stderr: 'toolwright: worker takes one module: toolwright worker dist/app.module.js\n',

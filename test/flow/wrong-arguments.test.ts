@@ -25,7 +25,7 @@ import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider, toolHarness } from 'toolwright/testing';
 import { createLogger } from 'toolwright/winston';
 
-/** What a caller from JavaScript, or with a cast, may give instead of the right thing. */
+/** A wrong value from JavaScript or a cast. */
 type Given = never;
 const WRONG: readonly unknown[] = [null, 5, {}, 'x', undefined, () => 1];
 
@@ -37,7 +37,7 @@ const messages = [{ role: 'user', content: 'Hi' }] as const;
 const call = { id: 'c1', name: 'ping', arguments: '{}' };
 const stored = { store: new MemoryRunStore(), runId: 'r1' };
 const satellite = { url: 'http://127.0.0.1:1', tools: new ToolRegistry(), maxRetries: 0 };
-/** Nobody is asked anything. */
+/** Connects to nothing. */
 const connect = (): never => {
   throw new ToolwrightError('ProviderFailed', 'nobody is there');
 };
@@ -89,7 +89,7 @@ const {
   withTextTools,
 } = toolwright;
 
-/** The mistakes of a class with these decorators are those of its author, and all of them are told. */
+/** The faults of a class with these decorators, all of which are reported. */
 function discovered(decorate: (target: typeof Shop) => void): unknown {
   class Tools extends Shop {
     override ping(_name: string) {}
@@ -205,7 +205,7 @@ const ROOT: readonly Door[] = [
   ['toolToSchema', (given) => toolToSchema(given)],
 ];
 
-/** Whatever runs a tool gives results, and never throws. */
+/** Methods that run a tool return error results and never throw. */
 const CALLS: readonly Door[] = [
   ['execute', (given) => ping().execute(given)],
   ['execute', (given) => ping().execute('ping', given)],
@@ -218,7 +218,7 @@ const CALLS: readonly Door[] = [
   ['invoke', (given) => ping().invoke(call, given)],
 ];
 
-/** What a tool may use of its context; what that throws is the tool's result. */
+/** Methods of the context of a tool. What they throw becomes the result. */
 const CONTEXT: readonly (readonly [string, (context: ToolContext, given: Given) => unknown])[] = [
   ['context.ask', (context, given) => context.ask(given)],
   ['context.ask', (context, given) => context.ask({ message: given })],
@@ -270,11 +270,11 @@ const LEAVES: readonly Door[] = [
   ['toolCallOf', (given) => toolCallOf(given)],
 ];
 
-/** What an engine says of code that looks into something without having looked at it. */
+/** Messages of JavaScript engines for values that were not checked. */
 const RAW =
   /Cannot (read|destructure|convert|use|set|access)|is not (a function|iterable|a constructor|an object|defined)|reading '|called on non-object|invalid argument|Class constructor|\[object Object\]/i;
 
-/** What is thrown. */
+/** The thrown error, if any. */
 async function thrownBy(enter: Door[1], given: unknown): Promise<unknown> {
   try {
     await enter(given as Given);
@@ -284,7 +284,7 @@ async function thrownBy(enter: Door[1], given: unknown): Promise<unknown> {
   }
 }
 
-/** What is answered. */
+/** The text of the result. */
 async function answerOf(enter: Door[1], given: unknown): Promise<string> {
   const came = Object(await enter(given as Given));
   return came.content ?? (came.result ?? came).forLLM;
@@ -299,14 +299,14 @@ afterAll(() => {
   if (key !== undefined) process.env.OPENAI_API_KEY = key;
 });
 
-describe('a wrong argument is told in words, never as what an engine says of it', () => {
+describe('a wrong argument is reported in plain words, not in those of the JavaScript engine', () => {
   test.each([...ROOT, ...LEAVES])('%s', async (name, enter) => {
     for (const given of WRONG) {
       const told = await thrownBy(enter, given);
       if (told === undefined) continue;
       const { message } = told as Error;
       expect(message).not.toMatch(RAW);
-      // A mistake of the author has its own place in its message.
+      // Declaration errors have their own location in the message.
       if (ToolwrightError.is(told) || message.includes('cannot be reached')) continue;
       expect(told).toBeInstanceOf(TypeError);
       expect(message).toContain(name.split(',')[0]);
@@ -336,12 +336,12 @@ describe('a wrong argument is told in words, never as what an engine says of it'
 });
 
 test.each<[string, object, string]>([
-  ['a signal that is none', { signal: 'x' }, "signal is 'x'"],
+  ['an invalid signal', { signal: 'x' }, "signal is 'x'"],
   ['a misspelled name', { singal: new AbortController().signal }, 'did you mean `signal`?'],
-  ['an owner that is nobody', { owner: null }, 'owner is null'],
-  ['a listener that is none', { onUpdate: 5 }, 'onUpdate is 5'],
+  ['an empty owner', { owner: null }, 'owner is null'],
+  ['an invalid listener', { onUpdate: 5 }, 'onUpdate is 5'],
 ])(
-  'a call of a registry in a scope with %s is an error, and the tool does not run',
+  'ToolRegistry with %s in the scope returns an error, and the tool does not run',
   async (_, scope, text) => {
     let calls = 0;
     const tools = new ToolRegistry().register(
@@ -359,7 +359,7 @@ test.each<[string, object, string]>([
   },
 );
 
-test.each(SAYING_NOTHING)('a prompt that says nothing is refused: %j', async (content) => {
+test.each(SAYING_NOTHING)('an empty prompt is refused: %j', async (content) => {
   const conversations = new toolwright.Conversations({ store: stored.store, config });
   const refusal = {
     code: 521,
@@ -372,7 +372,7 @@ test.each(SAYING_NOTHING)('a prompt that says nothing is refused: %j', async (co
 });
 
 test.each([undefined, null, {}, { state: {} }, { state: {}, entries: [] }, 'r1'])(
-  'what is not a kept run is refused by foldRun: %j',
+  'foldRun refuses a value that is not a stored run: %j',
   (given) => {
     expect(() => toolwright.foldRun(given as Given)).toThrow(
       expect.objectContaining({ code: 521, message: expect.stringContaining('await store.read(runId)') }),
@@ -381,7 +381,7 @@ test.each([undefined, null, {}, { state: {} }, { state: {}, entries: [] }, 'r1']
 );
 
 test.each([null, undefined, {}, 'yes'])(
-  'answers that are not a list are refused before the run: %j',
+  'answerStoredRun refuses answers that are not a list: %j',
   async (given) => {
     const answering = toolwright.answerStoredRun({ ...stored, runId: 'nowhere' }, given as Given);
     await expect(answering).rejects.toMatchObject({ code: 521, message: expect.stringContaining('answers') });

@@ -15,7 +15,7 @@ import {
 
 const described = { name: 'work', description: 'Works', execute: () => 'done' };
 
-/** What a mistake is told as: what is wrong, and what to write instead. TypeScript would have refused it. */
+/** The problem and the fix in the faults of a mistake that TypeScript would have refused. */
 function told(mistake: () => unknown): readonly (readonly [problem: string, fix: string])[] {
   try {
     mistake();
@@ -25,7 +25,7 @@ function told(mistake: () => unknown): readonly (readonly [problem: string, fix:
   throw new Error('nothing was thrown');
 }
 
-/** A class with one tool of these options. */
+/** A class with one tool with these options. */
 function toolsetOf(options: unknown): ClassType {
   @Toolset()
   class Tools {
@@ -38,9 +38,9 @@ function toolsetOf(options: unknown): ClassType {
 }
 
 const WRONG: readonly (readonly [what: string, wrong: object, problem: string, fix: string])[] = [
-  ['a limit as text', { timeoutMs: '5' }, "timeoutMs is '5'", 'timeoutMs: a number, 1 or more, or Infinity'],
+  ['a timeout as text', { timeoutMs: '5' }, "timeoutMs is '5'", 'timeoutMs: a number, 1 or more, or Infinity'],
   [
-    'a limit from an unset variable',
+    'a timeout that is NaN',
     { timeoutMs: Number.NaN },
     'timeoutMs is NaN',
     'timeoutMs: a number, 1 or more, or Infinity',
@@ -57,8 +57,8 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
     'retries is -1',
     'retries: a whole number, 0 or more, or Infinity',
   ],
-  ['a switch as text', { sequential: 'no' }, "sequential is 'no'", 'sequential: true or false'],
-  ['an unknown place', { execution: 'browser' }, "execution is 'browser'", "execution: 'server' or 'client'"],
+  ['a boolean as text', { sequential: 'no' }, "sequential is 'no'", 'sequential: true or false'],
+  ['an unknown execution', { execution: 'browser' }, "execution is 'browser'", "execution: 'server' or 'client'"],
   [
     'annotations as a list',
     { annotations: ['readOnly'] },
@@ -72,19 +72,19 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
     'annotations.readOnly: true or false',
   ],
   [
-    'a pause before attempts that are not made',
+    'a backoff without attempts',
     { background: { backoff: { type: 'fixed', delay: 1000 } } },
     'background.backoff is the pause before another attempt, and without attempts there is one',
     'background.attempts: 3; or no backoff',
   ],
   [
-    'a delay that no date can say',
+    'a delay of more than ten years',
     { background: { delay: 1e15 } },
     'background.delay is 1000000000000000',
     'background.delay: milliseconds from 0 to 315,360,000,000, which are ten years',
   ],
   [
-    'attempts without end',
+    'too many attempts',
     { background: { attempts: 1e9 } },
     'background.attempts is 1000000000',
     'background.attempts: a whole number from 1 to 1,000,000',
@@ -92,14 +92,14 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
 ];
 
 const MISNAMED: readonly (readonly [what: string, wrong: object, problem: string, fix: string])[] = [
-  ['an annotation on the top level', { readOnly: true }, 'readOnly', 'annotations: { readOnly: … }'],
+  ['an annotation at the top level', { readOnly: true }, 'readOnly', 'annotations: { readOnly: … }'],
   [
-    'an annotation by MCP’s name',
+    'an annotation by its MCP name',
     { annotations: { destructiveHint: true } },
     'annotations.destructiveHint',
     'annotations: { destructive: … }',
   ],
-  ['a limit by another name', { timeout: 5 }, 'timeout', 'timeoutMs: …'],
+  ['a timeout by another name', { timeout: 5 }, 'timeout', 'timeoutMs: …'],
   ['an approval by another name', { needsApproval: true }, 'needsApproval', 'approval: true, or a function'],
 ];
 
@@ -116,7 +116,7 @@ describe.each<[string, (wrong: object) => unknown]>([
     expect(told(() => declare(wrong))).toEqual([[expect.stringMatching(`^${name} is not an option`), fix]]);
   });
 
-  test('several mistakes, all at once', () => {
+  test('several mistakes together', () => {
     expect(told(() => declare({ approval: 1, retries: 0.5, strict: 'yes' }))).toHaveLength(3);
   });
 });
@@ -138,7 +138,7 @@ test.each<[string, () => unknown]>([
     () =>
       new ToolRegistry().register({ ...described, parameters: {}, execution: 'client', background: true }),
   ],
-])('%s tells that a tool of the client has no work in the background', (_by, declare) => {
+])('%s reports that a client tool has no background work', (_by, declare) => {
   expect(told(declare)).toEqual([
     ['its `background` means nothing: the client executes it', expect.stringContaining('no `background`')],
   ]);
@@ -149,7 +149,7 @@ test.each<[string, (wrong: object) => unknown]>([
   ['defineTool', (wrong) => defineTool({ ...described, ...wrong })],
   ['agentTool', (wrong) => agentTool({ ...described, label: 'Work', parameters: {}, ...wrong } as never)],
   ['register', (wrong) => new ToolRegistry().register({ ...described, parameters: {}, ...wrong } as never)],
-])('%s names the option that was meant by a name with a slip', (_by, declare) => {
+])('%s suggests the right name for a misspelt option', (_by, declare) => {
   for (const [name, slip] of [
     ['approval', 'aproval'],
     ['timeoutMs', 'timeoutMS'],
@@ -164,7 +164,7 @@ test.each<[string, (wrong: object) => unknown]>([
   ]);
 });
 
-test('@Param names the constraint that was meant by a name with a slip', () => {
+test('@Param suggests the right name for a misspelt constraint', () => {
   class Tools {
     @Tool('x')
     work(@Param({ minimun: 1 } as object) count: number) {
@@ -177,7 +177,7 @@ test('@Param names the constraint that was meant by a name with a slip', () => {
   ]);
 });
 
-describe('a registry refuses', () => {
+describe('ToolRegistry refuses', () => {
   test.each(WRONG)('a hand-written tool with %s', (_what, wrong, problem, fix) => {
     const tool = { ...described, parameters: { type: 'object' }, ...wrong };
     expect(told(() => new ToolRegistry().register(tool))).toEqual([[problem, fix]]);
@@ -195,12 +195,12 @@ describe('a registry refuses', () => {
   });
 });
 
-test('members of its own that a hand-written tool has mean nothing', () => {
+test('ToolRegistry accepts additional members of a hand-written tool', () => {
   const tool = { ...described, parameters: { type: 'object' }, readOnly: 'mine', tags: ['a'] };
   expect(new ToolRegistry().register(tool).list()).toEqual(['work']);
 });
 
-test('members of its own that the instance of a class has are not options of agentTool', () => {
+test('agentTool accepts additional members of a class instance', () => {
   class Download {
     readonly name = 'download';
     readonly label = 'Download';
@@ -214,18 +214,18 @@ test('members of its own that the instance of a class has are not options of age
   expect(agentTool(new Download()).name).toBe('download');
 });
 
-test('a definition may be given again, changed', () => {
+test('defineTool accepts a definition again with changes', () => {
   const again = defineTool({ ...defineTool(described), name: 'again' });
   expect(new ToolRegistry().register(again).list()).toEqual(['again']);
 });
 
-test('an option that @Tool does not have is told with those that it has', () => {
+test('discoverTools lists the valid options of @Tool for an unknown one', () => {
   const [[problem, fix] = []] = told(() => discoverTools({ toolsets: [toolsetOf({ colour: 'red' })] }));
   expect(problem).toBe('colour is not an option of @Tool');
   expect(fix).toMatch(/^one of name, description, .*approval/);
 });
 
-test.each([[5], [null], [['x']]])('@Tool(%j) is told', (options) => {
+test.each([[5], [null], [['x']]])('discoverTools reports @Tool(%j)', (options) => {
   expect(told(() => discoverTools({ toolsets: [toolsetOf(options)] }))).toEqual([
     [expect.stringContaining('what @Tool takes is '), expect.stringContaining('an object of options')],
   ]);
@@ -236,7 +236,7 @@ test.each<[unknown, string]>([
   [{ scope: 'request' }, "scope is 'request'"],
   [{ prefix: false }, 'prefix is false'],
   [{ container: {} }, 'container is not an option of @Toolset'],
-])('@Toolset(%j) is told', (options, problem) => {
+])('discoverTools reports @Toolset(%j)', (options, problem) => {
   @Toolset(options as object)
   class Tools {
     @Tool('x')
@@ -247,14 +247,14 @@ test.each<[unknown, string]>([
   expect(told(() => discoverTools({ toolsets: [Tools] }))).toEqual([[problem, expect.any(String)]]);
 });
 
-test('discoverTools tells of an option that it does not have', () => {
+test('discoverTools reports invalid and unknown options', () => {
   expect(told(() => discoverTools({ classes: [toolsetOf({})], strict: 'yes' } as never))).toEqual([
     ["strict is 'yes'", 'strict: true or false'],
     ['classes is not an option of discoverTools', 'toolsets: [ShopTools, …]'],
   ]);
 });
 
-test.each([[null], [5], [{}]])('discoverTools tells of %j in place of a container', (container) => {
+test.each([[null], [5], [{}]])('discoverTools reports %j as container', (container) => {
   expect(told(() => discoverTools({ toolsets: [toolsetOf({})], container } as never))).toEqual([
     [
       expect.stringMatching(/^container (?:is|lacks)/),
@@ -263,7 +263,7 @@ test.each([[null], [5], [{}]])('discoverTools tells of %j in place of a containe
   ]);
 });
 
-test('@Param is told with everything that is wrong, on parameters and on properties', () => {
+test('discoverTools reports all mistakes of @Param, on parameters and on properties', () => {
   const wrong = { required: 'no', minimum: '1', pattern: /x/, optional: true } as object;
   const problem = "required is 'no', pattern is /x/, minimum is '1', optional is not an option of @Param";
   const fix =
@@ -290,7 +290,7 @@ test('@Param is told with everything that is wrong, on parameters and on propert
   ]);
 });
 
-test('a tool whose approval became something odd after it was registered is asked about all the same', async () => {
+test('a tool whose approval becomes invalid after registration still requires it', async () => {
   const tool: Record<string, unknown> = { ...described, parameters: { type: 'object' } };
   const tools = new ToolRegistry().register(tool as never);
   tool.approval = 'yes';
