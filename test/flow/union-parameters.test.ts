@@ -78,18 +78,21 @@ test.each<[string, JsonSchema]>([
       $defs: { in: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] } },
     },
   ],
-])('ToolRegistry offers a hand-written tool with %s at the root as an object', async (_keyword, parameters) => {
-  const tool = { name: 't', description: 'd', parameters, execute: (args: object) => JSON.stringify(args) };
-  const tools = new ToolRegistry().register(tool);
-  const [definition] = tools.toProviderDefs();
-  const offered = definition?.function.parameters ?? {};
-  expect(offered.type).toBe('object');
-  for (const keyword of ['anyOf', 'oneOf', 'allOf', '$ref', 'not', 'enum'])
-    expect(offered).not.toHaveProperty(keyword);
-  expect(tools.get('t')?.parameters).toBe(parameters);
-  expect((await tools.execute('t', { input: { a: 'x' } })).forLLM).toBe('{"a":"x"}');
-  expect(await tools.execute('t', { input: {} })).toMatchObject({ isError: true });
-});
+])(
+  'ToolRegistry offers a hand-written tool with %s at the root as an object',
+  async (_keyword, parameters) => {
+    const tool = { name: 't', description: 'd', parameters, execute: (args: object) => JSON.stringify(args) };
+    const tools = new ToolRegistry().register(tool);
+    const [definition] = tools.toProviderDefs();
+    const offered = definition?.function.parameters ?? {};
+    expect(offered.type).toBe('object');
+    for (const keyword of ['anyOf', 'oneOf', 'allOf', '$ref', 'not', 'enum'])
+      expect(offered).not.toHaveProperty(keyword);
+    expect(tools.get('t')?.parameters).toBe(parameters);
+    expect((await tools.execute('t', { input: { a: 'x' } })).forLLM).toBe('{"a":"x"}');
+    expect(await tools.execute('t', { input: {} })).toMatchObject({ isError: true });
+  },
+);
 
 test('defineTool keeps the meaning of a recursive union with a property named input', async () => {
   const parameters: JsonSchema = {

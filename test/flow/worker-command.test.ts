@@ -297,24 +297,27 @@ describe('toolwright worker', () => {
     ['a module', 'BullMQ'],
     ['a NestJS application', 'pg-boss'],
     ['a NestJS application', 'BullMQ'],
-  ] as const)('runs turns of %s while its engine, %s, is unreachable, and drains on SIGTERM', async (of, named) => {
-    const [imported, engine, told] = AWAY[named];
-    const isPlain = of === 'a module';
-    const rest = isPlain
-      ? `${PLAIN}config.engine = ${engine};`
-      : NEST.replace('new MemoryJobEngine()', engine);
-    writeFileSync(join(folder, 'away.mjs'), `${imported}${rest}`);
-    await conversations.prompt('c1', 'hold');
-    await using worker = startWorker('away.mjs', ...(isPlain ? ['--store', 'runs.sqlite'] : []));
-    await worker.said(/worker of away\.mjs: conversations, jobs, runs\n/);
-    await worker.said(/holding\n/);
-    await worker.said(told);
-    worker.send('SIGTERM');
-    await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
-    worker.write('go on\n');
-    expect((await worker.ended()).exitCode).toBe(0);
-    expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
-  });
+  ] as const)(
+    'runs turns of %s while its engine, %s, is unreachable, and drains on SIGTERM',
+    async (of, named) => {
+      const [imported, engine, told] = AWAY[named];
+      const isPlain = of === 'a module';
+      const rest = isPlain
+        ? `${PLAIN}config.engine = ${engine};`
+        : NEST.replace('new MemoryJobEngine()', engine);
+      writeFileSync(join(folder, 'away.mjs'), `${imported}${rest}`);
+      await conversations.prompt('c1', 'hold');
+      await using worker = startWorker('away.mjs', ...(isPlain ? ['--store', 'runs.sqlite'] : []));
+      await worker.said(/worker of away\.mjs: conversations, jobs, runs\n/);
+      await worker.said(/holding\n/);
+      await worker.said(told);
+      worker.send('SIGTERM');
+      await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
+      worker.write('go on\n');
+      expect((await worker.ended()).exitCode).toBe(0);
+      expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
+    },
+  );
 
   test('reports a database error in one line and does not repeat it', async () => {
     writeFileSync(join(folder, 'quick.mjs'), `${PLAIN}config.leaseMs = 60;`);

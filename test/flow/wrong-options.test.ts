@@ -38,7 +38,12 @@ function toolsetOf(options: unknown): ClassType {
 }
 
 const WRONG: readonly (readonly [what: string, wrong: object, problem: string, fix: string])[] = [
-  ['a timeout as text', { timeoutMs: '5' }, "timeoutMs is '5'", 'timeoutMs: a number, 1 or more, or Infinity'],
+  [
+    'a timeout as text',
+    { timeoutMs: '5' },
+    "timeoutMs is '5'",
+    'timeoutMs: a number, 1 or more, or Infinity',
+  ],
   [
     'a timeout that is NaN',
     { timeoutMs: Number.NaN },
@@ -58,7 +63,12 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
     'retries: a whole number, 0 or more, or Infinity',
   ],
   ['a boolean as text', { sequential: 'no' }, "sequential is 'no'", 'sequential: true or false'],
-  ['an unknown execution', { execution: 'browser' }, "execution is 'browser'", "execution: 'server' or 'client'"],
+  [
+    'an unknown execution',
+    { execution: 'browser' },
+    "execution is 'browser'",
+    "execution: 'server' or 'client'",
+  ],
   [
     'annotations as a list',
     { annotations: ['readOnly'] },
