@@ -305,7 +305,7 @@ describe('a tool that is a class instance', () => {
   }
 
   test.each([new Slow(), new Asking()])(
-    'has timeoutMs by getter, also with pending `once` work or a question',
+    'times out after the timeoutMs that its getter returns',
     async (tool) => {
       const tools = new ToolRegistry().register(tool);
       const { record } = await tools.invoke({ id: 'c1', name: 'work', arguments: {} });

@@ -95,21 +95,21 @@ const OTHERS: readonly (readonly [object, string])[] = [
   [{ mail: 'a@b.de', items: [{ sku: {}, count: 1 }] }, 'items.0.sku: cannot be transformed'],
 ];
 
-describe('properties with @Transform are transformed and then validated', () => {
-  test.each(FITTING)('%j gives the result of class-transformer and class-validator', async (args) => {
+describe('properties with @Transform', () => {
+  test.each(FITTING)('are transformed and validated as by class-transformer and class-validator: %j', async (args) => {
     const before = structuredClone(args);
     expect(await call(Customer, args)).toStrictEqual(await plainly(Customer, structuredClone(args)));
     expect(args).toEqual(before);
   });
 
-  test.each(OTHERS)('%j is rejected, as by class-validator', async (args, fault) => {
+  test.each(OTHERS)('are rejected as by class-validator: %j', async (args, fault) => {
     await expect(plainly(Customer, args).catch(() => undefined)).resolves.toBeUndefined();
     const told = await call(Customer, args);
     expect(told).toContain("Validation failed for tool 'take':\n");
     expect(told).toContain(`\n  - ${fault}`);
   });
 
-  test('in all of many calls alike', async () => {
+  test('are transformed in the same way in all of 600 calls', async () => {
     const registry = new ToolRegistry();
     const got: unknown[] = [];
     registry.register(...discoverTools({ toolsets: [dtoToolset(Customer, (input) => got.push(input))] }));
@@ -118,7 +118,7 @@ describe('properties with @Transform are transformed and then validated', () => 
     expect((await registry.execute('take', { mail: 'x' })).isError).toBe(true);
   });
 
-  test('but the schema for the model does not change', () => {
+  test('have their declared type in the schema that the model sees', () => {
     const [tool] = discoverTools({ toolsets: [dtoToolset(Customer, () => {})] });
     expect(tool?.parameters).toMatchObject({
       properties: {
@@ -131,13 +131,13 @@ describe('properties with @Transform are transformed and then validated', () => 
     });
   });
 
-  test('and all faults are reported together', async () => {
+  test('report all faults together', async () => {
     const told = await call(Customer, { mail: 'x', cents: 50, items: [{ sku: 'abcd', count: 'many' }] });
     for (const place of ['mail', 'cents', 'items.0.sku', 'items.0.count'])
       expect(told).toContain(`\n  - ${place}: `);
   });
 
-  test('and @Param checks the transformed value, unless it sets another type', async () => {
+  test('are checked by @Param after the transformation, unless it sets another type', async () => {
     class Code {
       @Param({ pattern: '^[a-z]+$' }) @Transform(lower) plain!: string;
       @Param({ enum: ['s', 'm'] }) @Transform(lower) size!: string;
@@ -149,7 +149,7 @@ describe('properties with @Transform are transformed and then validated', () => 
     expect(await call(Code, { ...fitting, pair: '1' })).toContain('\n  - pair: ');
   });
 
-  test('with @Expose even if not sent, but not with toPlainOnly or groups', async () => {
+  test('with @Expose are transformed even if not sent; toPlainOnly and groups have no effect', async () => {
     class Order {
       @Expose() @Transform(({ value }) => value ?? 'EUR') @IsString() currency!: string;
       @Transform(() => 'x', { toPlainOnly: true }) @IsString() plain!: string;
@@ -161,7 +161,7 @@ describe('properties with @Transform are transformed and then validated', () => 
     expect(await call(Order, { ...args, ship_by: 'long' })).toContain('\n  - ship_by: ');
   });
 
-  test('and the message of an error that a transform throws is logged, but not sent to the model', async () => {
+  test('log the error that a transform throws and do not send its message to the model', async () => {
     class Secret {
       @IsString()
       @Transform(() => {
@@ -185,7 +185,7 @@ describe('properties with @Transform are transformed and then validated', () => 
     ]);
   });
 
-  test('after the limits of depth and numbers are checked', async () => {
+  test('are transformed only after the limits of depth and numbers are checked', async () => {
     let asked = 0;
     class Open {
       @IsString({ each: true })
