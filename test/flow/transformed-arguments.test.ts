@@ -96,11 +96,14 @@ const OTHERS: readonly (readonly [object, string])[] = [
 ];
 
 describe('properties with @Transform', () => {
-  test.each(FITTING)('are transformed and validated as by class-transformer and class-validator: %j', async (args) => {
-    const before = structuredClone(args);
-    expect(await call(Customer, args)).toStrictEqual(await plainly(Customer, structuredClone(args)));
-    expect(args).toEqual(before);
-  });
+  test.each(FITTING)(
+    'are transformed and validated as by class-transformer and class-validator: %j',
+    async (args) => {
+      const before = structuredClone(args);
+      expect(await call(Customer, args)).toStrictEqual(await plainly(Customer, structuredClone(args)));
+      expect(args).toEqual(before);
+    },
+  );
 
   test.each(OTHERS)('are rejected as by class-validator: %j', async (args, fault) => {
     await expect(plainly(Customer, args).catch(() => undefined)).resolves.toBeUndefined();
