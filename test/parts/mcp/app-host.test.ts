@@ -107,7 +107,7 @@ describeBrowser('a host of MCP Apps', (browser) => {
   test.each([
     ['2025-11-25', 'undefined'],
     ['2026-07-28', `{ mode: { pin: '2026-07-28' } }`],
-  ])('shows the view of a tool with its input and result, and passes its calls on (%s)', async (_, era) => {
+  ])('shows the view of a tool with its input and result, and forwards its calls (%s)', async (_, era) => {
     const { page, faults } = await browser.newPage();
     await page.goto(await serveShop());
     await page.waitForFunction('window.isReady');

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { type Approver, defineTool, ToolRegistry } from 'toolwright';
 import { connectClient, ERAS, listen } from './mcp-connections.js';
 
-describe.each(Object.entries(ERAS))('approval.approver and a client of %s', (_era, options) => {
-  /** Calls the tool with a client whose user accepts whatever is asked. */
+describe.each(Object.entries(ERAS))('approval.approver with a client of %s', (_era, options) => {
+  /** Calls the tool with a client whose user accepts every request. */
   async function refund(approver: Approver, scope: object) {
     const ran: unknown[] = [];
     let asked = 0;
@@ -36,7 +36,7 @@ describe.each(Object.entries(ERAS))('approval.approver and a client of %s', (_er
 
   const OWNER = { owner: { user: 'u1' } };
 
-  test('its user answers as the owner: a call that the owner may not approve is not asked about, nor run', async () => {
+  test('the user counts as the owner: a call that the owner may not approve is refused without asking', async () => {
     for (const scope of [OWNER, {}]) {
       const { result, ran, asked } = await refund('not-the-owner', scope);
       expect(result).toMatchObject({
@@ -51,7 +51,7 @@ describe.each(Object.entries(ERAS))('approval.approver and a client of %s', (_er
     }
   });
 
-  test('a function that accepts the owner lets its user approve, and one that throws does not', async () => {
+  test('a function that accepts the owner lets the user approve, and a function that throws does not', async () => {
     const accepted = await refund(({ answeredBy, owner }) => answeredBy === owner || true, OWNER);
     expect([accepted.ran, accepted.asked]).toEqual([[{ amount: 5 }], 1]);
     const thrown = await refund(() => {

@@ -11,7 +11,7 @@ import { connectClient, ERAS, listen } from './mcp-connections.js';
 const plain = (name: string, description = `Does ${name}`) =>
   defineTool({ name, description, execute: () => `${name} done` });
 
-/** What was reported, and whoever waits for more. */
+/** The reports so far, with a way to wait for one of them. */
 class Reports {
   readonly all: string[] = [];
   #next = Promise.withResolvers<void>();
@@ -27,7 +27,7 @@ class Reports {
   }
 }
 
-/** Whoever is asked for an approval answers later, or never. */
+/** Answers each request for an approval later, or never. */
 class Approver {
   readonly reports = new Reports();
   readonly #answers = new Map<string, (isApproved: boolean) => void>();
@@ -67,7 +67,7 @@ describe.each(Object.entries(ERAS))('with %s', (_era, options) => {
     return { remote, own, approver, client };
   }
 
-  test('an approval that is never answered holds up no other tool, and ends with the following', async () => {
+  test('an approval that is never answered blocks no other tool, and is dropped on close', async () => {
     const { remote, own, approver, client } = await begin('a');
     const following = await followMcpTools(own, client, approver.options);
     remote.register(plain('pay', 'Pays'), plain('b'));
@@ -85,7 +85,7 @@ describe.each(Object.entries(ERAS))('with %s', (_era, options) => {
     expect(approver.reports.all.filter((report) => report.includes('Pays'))).toEqual(['asked: Pays']);
   });
 
-  test('at the beginning, tools come as they are approved', async () => {
+  test('the first tools are registered in the order in which they are approved', async () => {
     const { remote, own, approver, client } = await begin('a', 'b');
     remote.register(plain('a', 'Pays'));
     const beginning = followMcpTools(own, client, approver.options);
@@ -96,14 +96,14 @@ describe.each(Object.entries(ERAS))('with %s', (_era, options) => {
     expect(own.list()).toEqual(['b', 'a']);
   });
 
-  test('an answer counts for the definition that was asked about, and for no later one', async () => {
+  test('an answer applies only to the definition that was asked about', async () => {
     const { remote, own, approver, client } = await begin('pay');
     closing.unshift(await followMcpTools(own, client, approver.options));
     remote.register(plain('pay', 'Pays'));
     await approver.reports.until('asked: Pays');
     remote.register(plain('pay', 'Pays twice'));
     await approver.reports.until('asked: Pays twice');
-    // What was approved before stays until there is an answer.
+    // The approved definition stays until there is an answer.
     expect(own.offered('pay')?.description).toBe('Does pay');
 
     approver.answer('Pays', true);
@@ -114,7 +114,7 @@ describe.each(Object.entries(ERAS))('with %s', (_era, options) => {
     expect(own.list()).toEqual([]);
   });
 
-  test('an approval of what is gone, or is again as it was, brings nothing', async () => {
+  test('approving a tool that was removed or is unchanged again has no effect', async () => {
     const { remote, own, approver, client } = await begin('pay');
     const following = await followMcpTools(own, client, approver.options);
     closing.unshift(following);
@@ -129,7 +129,7 @@ describe.each(Object.entries(ERAS))('with %s', (_era, options) => {
   });
 });
 
-test('a listener that throws is told of every change, and the refresh says what it threw', async () => {
+test('a listener that throws still receives every change, and followMcpTools rejects with its error', async () => {
   const remote = new ToolRegistry().register(plain('a'), plain('b'));
   const listening = await listen(remote);
   const client = await connectClient(listening.url);

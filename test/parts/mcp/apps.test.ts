@@ -113,7 +113,7 @@ const show = (ui: unknown, output: unknown = ORDER): ToolDefinition =>
   } as never);
 
 describe.each(Object.keys(ERAS) as (keyof typeof ERAS)[])('an MCP App for %s', (era) => {
-  test('is announced, listed with its tools and resources, read, and fed with data and a text', async () => {
+  test('is announced, listed and read, and its tools return data and text', async () => {
     const client = await connect(shop(), era);
     expect(client.getServerCapabilities()?.extensions).toEqual({ [EXTENSION]: {} });
 
@@ -152,7 +152,7 @@ describe.each(Object.keys(ERAS) as (keyof typeof ERAS)[])('an MCP App for %s', (
     expect(result.content).toEqual([{ type: 'text', text: '{"id":"a1","total":42}' }]);
   });
 
-  test('has the same tools for a client that supports it and for any other', async () => {
+  test('has the same tools for clients with and without support for it', async () => {
     const { url } = await start(shop());
     const extensions = { [EXTENSION]: { mimeTypes: [MIME_TYPE] } };
     const lists = [{}, { capabilities: { extensions } }].map(async (options) => {
@@ -164,14 +164,14 @@ describe.each(Object.keys(ERAS) as (keyof typeof ERAS)[])('an MCP App for %s', (
     expect(supporting).toEqual(without);
   });
 
-  test('is not seen by a caller that does not see its tools', async () => {
+  test('is hidden from a caller that cannot see its tools', async () => {
     const client = await connect(shop(), era, { visible: () => ({ deny: ['show', 'refresh'] }) });
     const { resources } = await client.listResources();
     expect(resources.map(({ uri }) => uri)).toEqual(['shop://catalogue']);
     await expect(client.readResource({ uri: OrderCard.uri })).rejects.toThrow('not found');
   });
 
-  test('has a text also if its tool returns only a picture for the model', async () => {
+  test('gets its data as text even if its tool returns only a picture for the model', async () => {
     const picture = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const;
     const tool = defineTool({
       name: 'draw',
@@ -200,7 +200,7 @@ test('the document of an MCP App may be a function, which is called for each req
   );
 });
 
-test('the error of a function that cannot make its document is reported, and not sent to the client', async () => {
+test('an error in the function that makes the document is reported, and not sent to the client', async () => {
   const errors: unknown[] = [];
   const html = () => {
     throw new Error('/srv/secret.html is missing');
@@ -216,7 +216,7 @@ function fail(): never {
   throw new Error('it was read');
 }
 
-test('tools of an MCP App answer with data also while other started work is only acknowledged', async () => {
+test('a background tool of an MCP App returns its data instead of an acknowledgement', async () => {
   const tool = defineTool({
     name: 'start',
     description: 'Start',
@@ -230,13 +230,13 @@ test('tools of an MCP App answer with data also while other started work is only
   expect(result.structuredContent).toEqual({ id: 'late', total: 1 });
 });
 
-test('models receive nothing of an MCP App', async () => {
+test('an MCP App is not sent to models', async () => {
   const provider = new ScriptedProvider([{ content: 'Hello' }]);
   await runToolLoop({ provider, model: 'a', tools: shop() }, [{ role: 'user', content: 'Hi' }]);
   expect(JSON.stringify(provider.requests)).not.toContain('ui://');
 });
 
-test('mistakes in the views of tools are reported together when the server is created', () => {
+test('errors in the views of tools are reported together when the server is created', () => {
   class Views {
     @Tool({ description: 'A list', ui: OrderCard })
     list() {
@@ -299,20 +299,20 @@ test.each([
   ['*', false],
   ["'unsafe-eval'", false],
   ['https://api.example.org data:', false],
-])('an origin in the policy of a view: %s (%s)', (origin, isAccepted) => {
+])('an origin in the policy of a view is validated: %s (accepted: %s)', (origin, isAccepted) => {
   const registry = new ToolRegistry().register(show({ ...OrderCard, csp: { frameDomains: [origin] } }));
   const create = () => createMcpServer(registry).close();
   if (isAccepted) expect(create).not.toThrow();
   else expect(create).toThrow('csp.frameDomains[0]');
 });
 
-test('one view of several tools, and equal copies of it, are one resource', async () => {
+test('a view that several tools share, or an equal copy of it, is listed once', async () => {
   const tools = [show(OrderCard), { ...show({ ...OrderCard }), name: 'again' }];
   const client = await connect(new ToolRegistry().register(...tools));
   expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual([OrderCard.uri]);
 });
 
-test('all views are on the last page of the resources', async () => {
+test('all views are listed after the resources, also with a page size of 1', async () => {
   const views = [1, 2, 3].map((number) => ({
     ...show({ uri: `ui://${number}`, html: '<p>' }),
     name: `t${number}`,
@@ -326,7 +326,7 @@ test('all views are on the last page of the resources', async () => {
   ]);
 });
 
-test('a view that is registered later is served, and its clients are told of changes', async () => {
+test('a view that is registered later is served, and its subscribers are notified of changes', async () => {
   const registry = new ToolRegistry();
   const { url, mcp } = await start(registry);
   registry.register(show(OrderCard));
@@ -361,7 +361,7 @@ describe('on a protected server', () => {
     change() {}
   }
 
-  test('a view needs what one of its tools needs: nothing if that is public, a token, or its scopes', async () => {
+  test('a view requires the least rights that one of its tools requires: none, a token, or scopes', async () => {
     const issuer = await tokenIssuer(RESOURCE);
     const registry = new ToolRegistry().register(...discoverTools({ toolsets: [ProtectedShop] }));
     const oauth = { resource: RESOURCE, issuer: issuer.issuer, verify: jwks(issuer.keys) };

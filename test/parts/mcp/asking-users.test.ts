@@ -28,7 +28,7 @@ function calls(...names: string[]): ScriptedReply[] {
   return [...names.map((name) => ({ toolCalls: [{ name, arguments: {} }] })), { content: 'Done.' }];
 }
 
-describe('a sign-in as a question of the run', () => {
+describe('a sign-in that suspends the run', () => {
   let folder: string;
   let servers: OddServers;
   beforeEach(async () => {
@@ -51,7 +51,7 @@ describe('a sign-in as a question of the run', () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** One of the processes of an application. */
+  /** One process of an application. */
   function start(replies: readonly ScriptedReply[]): Promise<Agent> {
     return createAgent({
       provider: new ScriptedProvider(replies),
@@ -63,7 +63,7 @@ describe('a sign-in as a question of the run', () => {
     });
   }
 
-  test('the user signs in by a link, another process completes it, and no store has a token in clear', async () => {
+  test('the user signs in through a link, another process completes it, and no token is stored in clear', async () => {
     await using agent = await start(calls('shop_sign_in', 'shop_orders'));
     expect(agent.registry.list()).toEqual(['shop_sign_in']);
     const run = await agent.run('What did I order?');
@@ -84,7 +84,7 @@ describe('a sign-in as a question of the run', () => {
     expect(third.registry.list()).toEqual(['shop_orders']);
   });
 
-  test('a user who answers without signing in is asked again, and one who refuses is not', async () => {
+  test('a user who answers without signing in is asked again, and a user who refuses is not', async () => {
     await using agent = await start(calls('shop_sign_in'));
     const run = await agent.run('What did I order?');
     const answer = (value: boolean, { pending }: Pick<typeof run, 'pending'>) =>
@@ -117,14 +117,14 @@ test.each([
   ['memory', () => new MemoryRunStore()],
   ['SQLite', () => new SqliteRunStore({ path: ':memory:' })],
 ])(
-  'tokens in a run store (%s) change only from what was expected, and open with their secret',
+  'tokens in a run store (%s) are replaced only if unchanged, and can be read only with their secret',
   (_name, open) => expectCompareAndSet(open()),
 );
 
 describePostgres('with PostgreSQL', (postgres) => {
   const schemas = new TestSchemas(postgres);
 
-  test('tokens in a run store change only from what was expected, and open with their secret', async () => {
+  test('tokens in a run store are replaced only if unchanged, and can be read only with their secret', async () => {
     const store = new PostgresRunStore({ connectionString: postgres.url, schema: schemas.newSchema() });
     await expectCompareAndSet(store);
     await store.close();
@@ -146,7 +146,7 @@ describe('questions of a server', () => {
     }),
   );
 
-  /** The server of before 2026-07-28 does not know the request that newer clients begin with. */
+  /** A server before 2026-07-28 does not implement `server/discover`, with which newer clients begin. */
   function listenerOf(era: string): { readonly listener: RequestListener; close(): Promise<void> } {
     const mcp = createMcpServer(shop);
     const listener: RequestListener = (request, response) => {
@@ -159,7 +159,7 @@ describe('questions of a server', () => {
     return { listener, close: () => mcp.close() };
   }
 
-  test.each(['2025-11-25', '2026-07-28'])('the user of the run answers them, %s', async (era) => {
+  test.each(['2025-11-25', '2026-07-28'])('are answered by the user of the run, %s', async (era) => {
     const { listener, close } = listenerOf(era);
     await using http = await serve(listener);
     const tools = new ToolRegistry().register(...(await mcpTools(connectMcp({ url: `${http.url}/mcp` }))));
@@ -176,7 +176,7 @@ describe('questions of a server', () => {
   });
 });
 
-describe('questions of a server that is a process', () => {
+describe('questions of a stdio server', () => {
   const SERVER = `
     import { defineTool, ToolRegistry } from ${JSON.stringify(builtFile('dist/src/index.js'))};
     const both = Promise.withResolvers();
@@ -210,7 +210,7 @@ describe('questions of a server that is a process', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('are questions of the run, as are its approvals', async () => {
+  test('suspend the run, as its approvals do', async () => {
     const config = { provider: new ScriptedProvider(calls('refund')), model: 'offline', tools };
     const run = await runToolLoop(config, [{ role: 'user', content: 'Refund it' }]);
     expect(run.status).toBe('suspended');

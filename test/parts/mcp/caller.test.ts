@@ -49,7 +49,7 @@ const textOf = async (client: Client, name: string) => {
 };
 
 describe.each(Object.entries(ERAS))('%s', (era, options) => {
-  test('a tool knows who calls, and through what', async () => {
+  test('a tool can read who calls, and through which channel and client', async () => {
     listening = await listen(registry, {
       scope: ({ authInfo }) => ({ data: { user: authInfo?.extra?.sub } }),
     });
@@ -65,7 +65,7 @@ describe.each(Object.entries(ERAS))('%s', (era, options) => {
     });
   });
 
-  test('a scope that is wrong is reported, and its caller is refused', async () => {
+  test('an invalid scope is reported, and the call is refused', async () => {
     const reported: unknown[] = [];
     listening = await listen(registry, {
       scope: ({ authInfo }) => ({ owner: new Map([['sub', authInfo?.extra?.sub]]) }),
@@ -76,7 +76,7 @@ describe.each(Object.entries(ERAS))('%s', (era, options) => {
     expect(reported).toContainEqual(expect.objectContaining({ name: 'InvalidOptions' }));
   });
 
-  test('a policy decides by who calls, every time', async () => {
+  test('a policy decides each call by its caller', async () => {
     listening = await listen(registry);
     const [ada, bob, nobody] = await Promise.all([
       connectAs('ada', options),
@@ -88,7 +88,7 @@ describe.each(Object.entries(ERAS))('%s', (era, options) => {
     expect(await textOf(nobody, 'delete_all')).toContain('only Ada may');
   });
 
-  test('what a caller may not see it can neither list nor call', async () => {
+  test('a tool that a caller may not see can be neither listed nor called', async () => {
     const visible: McpServerOptions['visible'] = ({ authInfo }) =>
       authInfo?.extra?.sub === 'ada' ? {} : { deny: ['delete_*'] };
     listening = await listen(registry, { visible });
@@ -99,7 +99,7 @@ describe.each(Object.entries(ERAS))('%s', (era, options) => {
   });
 
   test.each(['scope', 'visible'] as const)(
-    'a caller whose %s cannot be found out is refused',
+    'a call is refused without details if `%s` throws, and the error is reported',
     async (name) => {
       const errors: unknown[] = [];
       const refuse = () => {

@@ -100,11 +100,11 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
   const call = (name: string, args?: Record<string, unknown>) =>
     client.callTool({ name, ...(args ? { arguments: args } : {}) });
 
-  test('gets what a tool returned', async () => {
+  test('gets the result of a tool', async () => {
     expect(await call('add', { a: 1, b: 2 })).toMatchObject({ content: [{ type: 'text', text: '3' }] });
   });
 
-  test('is told every fault of its arguments in the result', async () => {
+  test('gets every error in its arguments in the result', async () => {
     const { isError, content } = await call('add', { a: 'one' });
     expect(isError).toBe(true);
     const told = expect.stringContaining(
@@ -113,7 +113,7 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
     expect(content).toEqual([{ type: 'text', text: told }]);
   });
 
-  test('is told by an error of the protocol that there is no such tool', async () => {
+  test('gets a protocol error for an unknown tool', async () => {
     await expect(call('subtract')).rejects.toMatchObject({
       code: -32602,
       message: /tool not found: subtract/,
@@ -121,7 +121,7 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
     await expect(call('constructor')).rejects.toMatchObject({ code: -32602 });
   });
 
-  test('gets images, sounds and files, and not what is for the application', async () => {
+  test('gets images, audio and files, but not the details', async () => {
     const result = await call('draw');
     expect(result.content).toEqual([
       { type: 'text', text: 'A dot' },
@@ -139,7 +139,7 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
     expect(JSON.stringify(result)).not.toContain('secret');
   });
 
-  test('gets data beside the text where a tool declares its output', async () => {
+  test('gets data beside the text if the tool declares its output', async () => {
     await client.listTools();
     expect(await call('find')).toMatchObject({
       content: [{ type: 'text', text: '{"hits":3}' }],
@@ -147,7 +147,7 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
     });
   });
 
-  test('gets data that is not an object as its revision can carry it', async () => {
+  test('gets data that is not an object in the form of its revision', async () => {
     await client.listTools();
     const isOld = client.getNegotiatedProtocolVersion() === '2025-11-25';
     const { content, structuredContent } = await call('count');
@@ -155,38 +155,38 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
     expect(content).toEqual([{ type: 'text', text: 'one and two' }]);
   });
 
-  test('gets whole data where the text is cut', async () => {
+  test('gets the whole data if the text is cut', async () => {
     await client.listTools();
     const { content, structuredContent } = await call('say');
     expect(content).toEqual([{ type: 'text', text: '12\n[3 more characters were cut off]' }]);
     expect([structuredContent, (structuredContent as { result?: unknown }).result]).toContain('12345');
   });
 
-  test('gets the data of a text that only looks cut', async () => {
+  test('gets the data beside a text that only looks cut', async () => {
     await client.listTools();
     expect(await call('quote')).toMatchObject({ structuredContent: { full: '12345' } });
   });
 
-  test.each(['ok', 'null', 'broken'])('gets the word %s as itself where words are declared', async (word) => {
+  test.each(['ok', 'null', 'broken'])('gets the word %s as data if the output is an enum', async (word) => {
     await client.listTools();
     const { structuredContent } = await client.callTool({ name: 'state', arguments: { word } });
     const isOld = client.getNegotiatedProtocolVersion() === '2025-11-25';
     expect(structuredContent).toEqual(isOld ? { result: word } : word);
   });
 
-  test('gets the message of what a tool threw, and no data', async () => {
+  test('gets the message of an error that a tool throws, and no data', async () => {
     await client.listTools();
     const result = await call('fail');
     expect(result).toMatchObject({ isError: true, content: [{ type: 'text', text: 'the till is empty' }] });
     expect(result.structuredContent).toBeUndefined();
   });
 
-  test('gets what came of background work, where nobody listens for it', async () => {
+  test('gets the result of background work if the server has no onAsyncResult', async () => {
     expect(await call('later')).toMatchObject({ content: [{ type: 'text', text: 'the end' }] });
   });
 });
 
-test('a server that listens for background work answers with the acknowledgement', async () => {
+test('a server with onAsyncResult answers background work with the acknowledgement', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const listening = await listen(registry, {
     onAsyncResult: (context, result) => resolve(`${context?.toolName}: ${result.forLLM}`),
@@ -195,7 +195,7 @@ test('a server that listens for background work answers with the acknowledgement
   const { content } = await client.callTool({ name: 'later' });
   expect(content).toEqual([{ type: 'text', text: 'begun' }]);
   expect(await promise).toBe('later: the end');
-  // An acknowledgement has no data, which was promised.
+  // An acknowledgement has no data, but this tool declares an output.
   expect(await client.callTool({ name: 'later_data' })).toMatchObject({ structuredContent: { n: 1 } });
   await client.close();
   await listening.close();

@@ -21,7 +21,7 @@ beforeEach(() => {
 const NOTHING = { type: 'object', properties: {} } as const;
 const say = (content: string) => ({ content: [{ type: 'text' as const, content }], details: undefined });
 
-/** Tools that take the signal may use a moment after an abort; others are answered for at once. */
+/** After an abort, tools that take the signal get a moment to end; other calls are answered at once. */
 const registry = new ToolRegistry().register(
   agentTool({
     ...{ name: 'wind_up', label: 'Wind up', description: 'Needs a moment after it was told to stop' },
@@ -91,7 +91,7 @@ const MODES = [
   ['2026-07-28', {}, ERAS['2026-07-28']],
 ] as const;
 
-describe.each(MODES)('over HTTP, to a client of %s', (_mode, options, era) => {
+describe.each(MODES)('closing over HTTP, with a client of %s', (_mode, options, era) => {
   async function open() {
     listening = await listen(registry, options);
     const client = await connectClient(listening.url, { options: era });
@@ -102,7 +102,7 @@ describe.each(MODES)('over HTTP, to a client of %s', (_mode, options, era) => {
   test.each([
     ['as one message', {}],
     ['after its progress', { onprogress: () => {} }],
-  ])('an aborted call is answered with what it says, %s', async (_how, how) => {
+  ])('an aborted call is answered with the result of its tool, %s', async (_how, how) => {
     const { client, at } = await open();
     const answer = client.callTool({ name: 'wind_up' }, how);
     await isRunning.promise;
@@ -110,18 +110,21 @@ describe.each(MODES)('over HTTP, to a client of %s', (_mode, options, era) => {
     expect(await answer).toMatchObject({ content: [{ text: 'half done' }] });
   });
 
-  test.each(['deaf', 'stubborn'])('a call that does not end by itself is answered: %s', async (name) => {
-    const { client, at } = await open();
-    const answer = client.callTool({ name });
-    await isRunning.promise;
-    await at.close();
-    expect(await answer).toMatchObject({
-      isError: true,
-      content: [{ text: expect.stringContaining('abort') }],
-    });
-  });
+  test.each(['deaf', 'stubborn'])(
+    'a call that ignores the abort is answered with an error: %s',
+    async (name) => {
+      const { client, at } = await open();
+      const answer = client.callTool({ name });
+      await isRunning.promise;
+      await at.close();
+      expect(await answer).toMatchObject({
+        isError: true,
+        content: [{ text: expect.stringContaining('abort') }],
+      });
+    },
+  );
 
-  test('a call that has just finished is answered to its end', async () => {
+  test('a call that has just finished is answered completely', async () => {
     const { client, at } = await open();
     const answer = client.callTool({ name: 'large' });
     await isFinished.promise;
@@ -130,7 +133,7 @@ describe.each(MODES)('over HTTP, to a client of %s', (_mode, options, era) => {
     expect(content[0]?.type === 'text' && content[0].text.length).toBe(LARGE);
   });
 
-  test('whoever comes while answers are awaited is refused', async () => {
+  test('a request that arrives while the server waits for answers is refused', async () => {
     const { client, at } = await open();
     const answer = client.callTool({ name: 'wind_up' });
     await isRunning.promise;
@@ -142,7 +145,7 @@ describe.each(MODES)('over HTTP, to a client of %s', (_mode, options, era) => {
   });
 });
 
-test('a client that was sent away gets the answer when it comes back', async () => {
+test('a client whose stream was closed gets the answer when it reconnects', async () => {
   listening = await listen(registry);
   const client = await connectClient(listening.url);
   clients.push(client);
@@ -152,7 +155,7 @@ test('a client that was sent away gets the answer when it comes back', async () 
   expect(await answer).toMatchObject({ content: [{ text: 'half done' }] });
 });
 
-test('a call that waits for its user is answered, too', async () => {
+test('a call that waits for its user is answered with an error', async () => {
   listening = await listen(registry);
   const isAsked = Promise.withResolvers<void>();
   const client = await connectClient(listening.url, {
@@ -173,7 +176,7 @@ test('a call that waits for its user is answered, too', async () => {
   });
 });
 
-test('a response that was given to nobody’s socket can be read after the server was closed', async () => {
+test('a response without a socket can be read after the server was closed', async () => {
   const mcp = createMcpServer(registry);
   const post = (body: object, headers: Record<string, string> = {}) =>
     mcp.fetch(
@@ -191,7 +194,7 @@ test('a response that was given to nobody’s socket can be read after the serve
   expect(await response.text()).toContain('half done');
 });
 
-test('close may be called at any time and again, and is done once', async () => {
+test('close can be called at any time and repeatedly, and closes once', async () => {
   const mcp = createMcpServer(registry);
   const closing = mcp.close();
   expect(mcp.close()).toBe(closing);
@@ -199,7 +202,7 @@ test('close may be called at any time and again, and is done once', async () => 
   await mcp.close();
 });
 
-test('closing waits for nobody longer than a second', async () => {
+test('closing does not wait for a call whose visibility is never decided', async () => {
   const isAsked = Promise.withResolvers<void>();
   listening = await listen(registry, {
     visible: () => {
@@ -216,7 +219,7 @@ test('closing waits for nobody longer than a second', async () => {
   await answer;
 });
 
-describe('over stdio', () => {
+describe('closing over stdio', () => {
   function connect(options: McpServerOptions = {}) {
     const [input, output] = [new PassThrough(), new PassThrough()];
     const mcp = createMcpServer(registry, options);
@@ -243,7 +246,7 @@ describe('over stdio', () => {
     'the loss of the input': ({ input }: ReturnType<typeof connect>) => void input.destroy(),
   };
 
-  test.each(Object.entries(ENDS))('%s loses no answer', async (_name, end) => {
+  test.each(Object.entries(ENDS))('%s still answers running calls', async (_name, end) => {
     const connected = connect();
     connected.write(INITIALIZE, callOf(2, 'wind_up'), callOf(3, 'deaf'));
     await isRunning.promise;
@@ -253,14 +256,14 @@ describe('over stdio', () => {
     expect(answers.get(3)).toMatchObject({ isError: true });
   });
 
-  test('requests that came with the end of the input are answered', async () => {
+  test('requests that arrive with the end of the input are answered', async () => {
     const connected = connect();
     connected.input.end(`${JSON.stringify(INITIALIZE)}\n${JSON.stringify(callOf(2, 'approved'))}\n`);
     const answers = await connected.answers();
     expect(answers.get(2)).toMatchObject({ isError: true });
   });
 
-  test('nothing more is read once the connection is being closed', async () => {
+  test('nothing more is read once the connection is closing', async () => {
     const connected = connect();
     connected.write(INITIALIZE, callOf(2, 'wind_up'));
     await isRunning.promise;
@@ -272,7 +275,7 @@ describe('over stdio', () => {
   });
 });
 
-test('a transport of the SDK that lasts loses no answer, and hears no new requests', async () => {
+test('a transport of the SDK answers running calls on close, and accepts no new requests', async () => {
   const mcp = createMcpServer(registry);
   const [mine, theirs] = InMemoryTransport.createLinkedPair();
   const heard = new Map<unknown, unknown>();
@@ -289,14 +292,14 @@ test('a transport of the SDK that lasts loses no answer, and hears no new reques
   expect(heard.get(2)).toMatchObject({ result: { content: [{ text: 'half done' }] } });
 });
 
-test('a 2026-07-28 client that listens for changes over stdio does not hold up the end', async () => {
+test('a 2026-07-28 client that listens for changes over stdio does not delay closing', async () => {
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
     'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
     'io.modelcontextprotocol/clientCapabilities': {},
   };
   const params = { notifications: { toolsListChanged: true }, _meta };
-  // Who is waited for takes a second each time; a busy machine delays an end only now and then.
+  // A wait would take a second in every attempt; a busy machine delays only some of them.
   let least = Number.POSITIVE_INFINITY;
   for (let attempt = 0; attempt < 5 && least > 500; attempt += 1) {
     const [input, output] = [new PassThrough(), new PassThrough()];

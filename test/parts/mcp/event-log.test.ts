@@ -12,7 +12,7 @@ async function replay(log: EventLog, lastId: string): Promise<string[]> {
   return sent;
 }
 
-test('a client gets what its stream said after the last event it saw, and nothing of other streams', async () => {
+test('a client receives the messages of its stream after the last event it saw, and none of other streams', async () => {
   const log = new EventLog(10);
   const first = await log.storeEvent('a_stream', {} as JSONRPCMessage);
   await log.storeEvent('a_stream', message('one'));
@@ -24,14 +24,14 @@ test('a client gets what its stream said after the last event it saw, and nothin
   expect(await replay(log, first)).toEqual(['one', 'two', 'three']);
 });
 
-test('the log keeps the last messages only', async () => {
+test('the log stores only the last messages', async () => {
   const log = new EventLog(2);
   const first = await log.storeEvent('s', message('one'));
   for (const name of ['two', 'three', 'four']) await log.storeEvent('s', message(name));
   expect(await replay(log, first)).toEqual(['three', 'four']);
 });
 
-test('an id that nobody gave leads nowhere', async () => {
+test('an unknown event id replays nothing', async () => {
   const log = new EventLog(2);
   await log.storeEvent('s', message('one'));
   expect(await log.getStreamIdForEventId('nonsense')).toBeUndefined();

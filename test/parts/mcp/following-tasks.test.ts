@@ -34,7 +34,7 @@ class CountingStore extends MemoryRunStore {
   }
 }
 
-/** A server whose background tools and approvals are tasks, and the tools of its client. */
+/** A server that runs background tools and approvals as tasks, and the tools of its client. */
 async function served(tools: readonly ToolDefinition[]) {
   const store = new CountingStore();
   const server = await listen(new ToolRegistry().register(...tools), { tasks: store });
@@ -64,7 +64,7 @@ const background = (name: string, execute: ToolDefinition['execute']) =>
   defineTool({ name, description: `Does ${name}`, background: true, execute });
 
 describe('a call that its server answers with a task', () => {
-  test('has the result of the task, and so do errors of the tool and of the protocol', async () => {
+  test('gets the result of the task, or the error of the tool or of the protocol', async () => {
     const { tools, store } = await served([
       background('report', async () => 'Written'),
       background('refuse', async () => {
@@ -82,7 +82,7 @@ describe('a call that its server answers with a task', () => {
     expect(store.tasks).toBe(3);
   });
 
-  test('asks its questions in the run, one after the other, and is begun once', async () => {
+  test('asks the questions of the task in the run, one after the other, and is started once', async () => {
     let calls = 0;
     const booking = background('book', async (_args, context) => {
       const name = await context.ask({ message: 'For whom?' });
@@ -107,7 +107,7 @@ describe('a call that its server answers with a task', () => {
     ]) {
       expect(run.pending).toMatchObject([{ message }]);
       const answer = { id: run.pending?.[0]?.id ?? '', value: { answer: value } } as Answer;
-      // As another process that has only the stored state.
+      // Resumes as another process would, from the stored state alone.
       run = await resumeToolLoop(config, JSON.parse(JSON.stringify(run.state)), [answer]);
     }
     expect(run.toolCalls.at(-1)?.result.forLLM).toBe('Ada, 4, No');
@@ -116,9 +116,9 @@ describe('a call that its server answers with a task', () => {
   });
 
   test.each([
-    ['given as its own approvals are', { approved: true }, 'Refunded'],
-    ['refused as its own approvals are', { approved: false, reason: 'Too much' }, 'Too much'],
-    ['given with the form of the server', { value: {} }, 'Refunded'],
+    ['given like an approval of the run', { approved: true }, 'Refunded'],
+    ['refused like an approval of the run', { approved: false, reason: 'Too much' }, 'Too much'],
+    ['given through the form of the server', { value: {} }, 'Refunded'],
   ])('asks for an approval in the run, which is %s', async (_how, decision, expected) => {
     const refund = defineTool({
       name: 'refund',
@@ -137,7 +137,7 @@ describe('a call that its server answers with a task', () => {
     const answer = { id: run.pending?.[0]?.id ?? '', ...decision } as Answer;
     const resumed = await resumeToolLoop(config, run.state, [answer]);
     expect(resumed.toolCalls[0]?.result.forLLM).toContain(expected);
-    // Nobody can approve it on the server afterwards.
+    // The task must not remain open for an approval on the server.
     const { runs } = await store.list();
     expect(runs.map(({ status }) => status)).toEqual(['ended']);
   });
@@ -162,7 +162,7 @@ describe('a call that its server answers with a task', () => {
     expect(await completed.promise).toBe('Written');
   });
 
-  test('cancels the task when it is aborted, and when it takes longer than its limit', async () => {
+  test('cancels the task when the call is aborted or times out', async () => {
     const stopped: unknown[] = [];
     const endless = background(
       'endless',
@@ -186,7 +186,7 @@ describe('a call that its server answers with a task', () => {
     while (stopped.length < 2) await pause(20);
   });
 
-  test('cancels the task although the connection is closed at once', async () => {
+  test('cancels the task even if the connection is closed right after the timeout', async () => {
     const stopped = Promise.withResolvers<void>();
     const endless = background('endless', (_args, { signal }) => {
       signal.addEventListener('abort', () => stopped.resolve());
@@ -200,7 +200,7 @@ describe('a call that its server answers with a task', () => {
     await stopped.promise;
   });
 
-  test('is reported as unknown if the connection is closed while it runs', async () => {
+  test('is reported with an unknown outcome if the connection is closed while it runs', async () => {
     const { url, store } = await served([
       background('slow', (_args, { signal }) => pause(60_000, '', { signal })),
     ]);
@@ -213,7 +213,7 @@ describe('a call that its server answers with a task', () => {
     expect((await call).forLLM).toContain('whether it was carried out is not known');
   });
 
-  test('goes on when its server is replaced', async () => {
+  test('continues when its server is replaced', async () => {
     const store = new MemoryRunStore();
     let began = 0;
     const report = () =>
@@ -239,7 +239,7 @@ describe('a call that its server answers with a task', () => {
     const call = tools.execute('report');
     while (began === 0) await pause(20);
     await first.close();
-    // Meanwhile it cannot be reached.
+    // The server cannot be reached meanwhile.
     await pause(1_500);
     target = second.url;
     expect(await call).toMatchObject({ forLLM: 'Written', isError: false });
@@ -248,10 +248,10 @@ describe('a call that its server answers with a task', () => {
 
   test.each([
     ['an unknown state', '"status":"working"', '"status":"dreaming"', 'unknown state: dreaming'],
-    ['no result', '"status":"working"', '"status":"completed"', 'not a result of a call'],
-    ['an end by the server', '"status":"working"', '"status":"cancelled"', 'cancelled the task'],
+    ['a missing result', '"status":"working"', '"status":"completed"', 'not a result of a call'],
+    ['a task that the server cancelled', '"status":"working"', '"status":"cancelled"', 'cancelled the task'],
     [
-      'a question of another kind',
+      'a question of an unsupported kind',
       '"status":"working"',
       `"status":"input_required","inputRequests":{"a":{"method":"roots/list"}}`,
       'something other than an answer',
@@ -271,7 +271,7 @@ describe('a call that its server answers with a task', () => {
     expect(forLLM).toContain(problem);
   });
 
-  test('has the blocks of a result beside one that is not valid', async () => {
+  test('returns the valid blocks of a result that also has an invalid block', async () => {
     const { url } = await served([background('report', async () => 'Written')]);
     const proxy = await forwarding(
       () => url,
@@ -283,7 +283,7 @@ describe('a call that its server answers with a task', () => {
     expect(forLLM).toMatch(/'chart' was left out.*\nWritten$/);
   });
 
-  test.each([[7], [null], [{}], ['']])('fails for the task id %j, which is not polled', async (taskId) => {
+  test.each([[7], [null], [{}], ['']])('fails for the task id %j without polling it', async (taskId) => {
     const { url, store } = await served([background('report', async () => 'Written')]);
     const asked: string[] = [];
     const proxy = await forwarding(
@@ -329,7 +329,7 @@ describe('a call that its server answers with a task', () => {
     expect(forLLM).toContain('cannot be reached');
   });
 
-  test('is followed by the next process if its own has crashed', async () => {
+  test('is continued by the next process if its own process has crashed', async () => {
     let calls = 0;
     const end = Promise.withResolvers<string>();
     const work = background('work', () => {
@@ -361,7 +361,7 @@ describe('a call that its server answers with a task', () => {
     expect([calls, store.tasks]).toEqual([1, 1]);
   });
 
-  test('is followed over standard input and output', async () => {
+  test('is followed over stdio', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-tasks-'));
     closers.push(() => rmSync(folder, { recursive: true }));
     writeFileSync(join(folder, 'server.mjs'), STDIO_SERVER);

@@ -14,7 +14,7 @@ import { connectClient, ERAS, type Listening, listen } from './mcp-connections.j
 const plain = (name: string, description = `Does ${name}`, readOnly = false) =>
   defineTool({ name, description, annotations: { readOnly }, execute: () => `${name} done` });
 
-/** Everything that was reported, and whoever waits for the next report. */
+/** Everything that was reported, with a way to wait for the next report. */
 class Reports {
   readonly all: string[] = [];
   #next = Promise.withResolvers<void>();
@@ -29,7 +29,7 @@ class Reports {
     while (!this.all.includes(report)) await this.#next.promise;
   }
 
-  /** Until something is reported after a change. */
+  /** Makes a change and waits for the next report. */
   async after(change: () => unknown): Promise<void> {
     const next = this.#next.promise;
     change();
@@ -51,7 +51,7 @@ async function follow(remote: ToolRegistry, options: McpToolsOptions, era: objec
 }
 
 describe.each(Object.entries(ERAS))('with %s', (_era, era) => {
-  test('what a server adds, changes and takes away is followed', async () => {
+  test('tools that the server adds, changes or removes are added, changed or removed locally', async () => {
     const remote = new ToolRegistry().register(plain('a'), plain('b'));
     const reports = new Reports();
     const { own } = await follow(remote, { prefix: 'far', onChange: reports.note }, era);
@@ -107,14 +107,14 @@ describe.each(Object.entries(ERAS))('with %s', (_era, era) => {
     ]);
   });
 
-  test('a server that returns to the approved definition has its tool again, and another change is compared with it', async () => {
+  test('a restored approved definition is registered again, and later changes are compared with it', async () => {
     const remote = new ToolRegistry().register(plain('pay', 'Pays a bill'));
     const reports = new Reports();
     const refused: unknown[] = [];
     const { own } = await follow(
       remote,
       {
-        // What is new is trusted, and what has changed is not.
+        // New tools are trusted, changed tools are not.
         approve({ previous, definition }) {
           if (previous === undefined) return true;
           refused.push([previous.definition.description, definition.description]);
@@ -142,7 +142,7 @@ describe.each(Object.entries(ERAS))('with %s', (_era, era) => {
 });
 
 test.each(Object.entries(ERAS))(
-  'a following that could not begin follows nothing later (%s)',
+  'after a failed start, followMcpTools follows no later change (%s)',
   async (_era, options) => {
     const remote = new ToolRegistry().register(plain('a'));
     let isReadable = false;
@@ -160,14 +160,14 @@ test.each(Object.entries(ERAS))(
     await expect(followMcpTools(own, client)).rejects.toThrow('could not be prepared');
     isReadable = true;
     remote.register(plain('b'));
-    // Long enough for a list that somebody reads after the change.
+    // Long enough for a list request after the change.
     await Promise.race([told.promise, new Promise((resolve) => setTimeout(resolve, 300))]);
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(own.list()).toEqual([]);
   },
 );
 
-test('a server cannot put its tool in the place of one’s own', async () => {
+test('a tool of a server cannot replace a local tool of the same name', async () => {
   const own = new ToolRegistry().register(plain('send_money', 'My own'));
   const reports = new Reports();
   const remote = new ToolRegistry().register(plain('send_money', 'Not mine'), plain('other'));
@@ -182,7 +182,7 @@ test('a server cannot put its tool in the place of one’s own', async () => {
   expect(reports.all).toEqual(['withheld send_money: name taken', 'added other', 'added send_money']);
 });
 
-test('what took the place of a followed tool stays', async () => {
+test('a local tool that replaced a followed tool stays', async () => {
   const remote = new ToolRegistry().register(plain('a'));
   const reports = new Reports();
   const { own } = await follow(remote, { onChange: reports.note }, {});
@@ -194,7 +194,7 @@ test('what took the place of a followed tool stays', async () => {
   expect(own.offered('a')?.description).toBe('My own');
 });
 
-test('after the end, nothing is followed', async () => {
+test('no change is followed after close', async () => {
   const remote = new ToolRegistry().register(plain('a'));
   const { own, following } = await follow(remote, {}, {});
   await following.close();
@@ -203,7 +203,7 @@ test('after the end, nothing is followed', async () => {
   expect(own.list()).toEqual(['a']);
 });
 
-test('the end closes a client that was made for it, and none that was given', async () => {
+test('close ends a client that was created for it, but not a client that was passed in', async () => {
   const listening = await listen(new ToolRegistry().register(plain('a')), { name: 'shop' });
   closing.push(listening);
   const [made, given] = [await connectClient(listening.url), await connectClient(listening.url)];
@@ -219,7 +219,7 @@ test('the end closes a client that was made for it, and none that was given', as
   });
 });
 
-test('a client that was still being made when the following ended is closed, too', async () => {
+test('a client that is still connecting during close is closed, too', async () => {
   const listening = await listen(new ToolRegistry().register(plain('a')));
   closing.push(listening);
   const clients: Client[] = [];
@@ -241,7 +241,7 @@ test('a client that was still being made when the following ended is closed, too
   expect(clients.map(({ transport }) => transport)).toEqual([undefined, undefined]);
 });
 
-test('a client that was made is closed where its list could not be read', async () => {
+test('a client that was created is closed if its tools cannot be listed', async () => {
   const listening = await listen(new ToolRegistry(), {
     visible: () => {
       throw new Error('not today');
@@ -254,8 +254,8 @@ test('a client that was made is closed where its list could not be read', async 
   expect(client.transport).toBeUndefined();
 });
 
-describe('a connection that is lost', () => {
-  /** A server that can be replaced by another one at the same address; the client does not know. */
+describe('a lost connection', () => {
+  /** A server that can be replaced by another server at the same address, unnoticed by the client. */
   async function replaceable(first: ToolRegistry) {
     let current: Listening = await listen(first, { name: 'shop' });
     closing.push({ close: () => current.close() });
@@ -279,8 +279,8 @@ describe('a connection that is lost', () => {
     };
   }
 
-  test('is made anew once for calls that were not carried out, and what changed meanwhile is followed', async () => {
-    // Whether the call reached the old server, which the socket’s end may tell too late, must not matter.
+  test('is restored once for calls that were not executed, and changes in between are followed', async () => {
+    // The result must not depend on whether the call reached the old server: the socket may end late.
     const reader = plain('a', 'Reads', true);
     const server = await replaceable(new ToolRegistry().register(reader));
     const reports = new Reports();
@@ -293,7 +293,7 @@ describe('a connection that is lost', () => {
     await reports.until('added b');
   });
 
-  test('is made anew when the transport closed', async () => {
+  test('is restored after the transport has closed', async () => {
     const server = await replaceable(new ToolRegistry().register(plain('a')));
     const own = new ToolRegistry().register(...(await mcpTools(server.connect)));
     await server.clients[0]?.close();
@@ -301,7 +301,7 @@ describe('a connection that is lost', () => {
     expect(server.clients).toHaveLength(2);
   });
 
-  test('is an error of the call where nobody said how to connect again', async () => {
+  test('fails the call if the client was passed in without a way to reconnect', async () => {
     const server = await replaceable(new ToolRegistry().register(plain('a')));
     const own = new ToolRegistry().register(...(await mcpTools(await server.connect())));
     await server.clients[0]?.close();
@@ -312,7 +312,7 @@ describe('a connection that is lost', () => {
   });
 
   test.each(Object.entries(ERAS))(
-    'to a server of %s that is down: the model is told which one cannot be reached',
+    'to a server of %s that is down is reported to the model with the name of the server',
     async (_era, options) => {
       const remote = new ToolRegistry().register(plain('a'), plain('look', 'Looks', true));
       const listening = await listen(remote, { name: 'shop' });
@@ -325,7 +325,7 @@ describe('a connection that is lost', () => {
       closing.push(await followMcpTools(own, connect));
       given.register(...(await mcpTools(await connect())));
       await listening.close();
-      // The first of them may find that the connection was lost while it was under way.
+      // The first call may find that the connection was lost while it ran.
       await own.execute('a');
       const results = [await own.execute('a'), await own.execute('look'), await given.execute('look')];
       for (const { isError, forLLM } of results) {
@@ -336,7 +336,7 @@ describe('a connection that is lost', () => {
     },
   );
 
-  test('that could never be made names the prefix, and why', async () => {
+  test('that was never established is reported with the prefix and the reason', async () => {
     const refuse = async () => connectClient(new URL('http://127.0.0.1:9/mcp'));
     const attempts = [
       followMcpTools(new ToolRegistry(), refuse, { prefix: 'shop' }),
@@ -350,7 +350,7 @@ describe('a connection that is lost', () => {
     await expect(mcpTools(fail)).rejects.toThrow('The MCP server cannot be reached: no token');
   });
 
-  test('that was refused has the status and the first line of the answer', async () => {
+  test('that was refused is reported with the status and the first line of the response', async () => {
     const refusing = await serve((_request, response) => {
       response.writeHead(400, { 'content-type': 'text/plain' }).end('\nWhich tenant?\nRead the manual.');
     });
@@ -363,7 +363,7 @@ describe('a connection that is lost', () => {
     );
   });
 
-  test('in the middle of a call, only what may be done twice is done again', async () => {
+  test('repeats a running call only if the call is safe to repeat', async () => {
     const calls = { pay: 0, look: 0 };
     const running = Promise.withResolvers<void>();
     const hang = (name: 'pay' | 'look') => () => {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { localName } from '../../../src/surfaces/mcp/client/imported-tool.js';
 import { TOOL_NAME } from '../../../src/tools/discovery/define-tool.js';
 
-/** Any character; the unit `binary` makes a table of all of them first. */
+/** Any character; the unit `binary` would first build a table of all of them. */
 const character = fc
   .oneof(
     fc.integer({ min: 0, max: 0xff }),
@@ -12,7 +12,7 @@ const character = fc
   )
   .map((code) => String.fromCodePoint(code));
 
-/** Names as servers give them, and names that look like what is made of them. */
+/** Names as servers send them, and names that look already encoded. */
 const names = fc.oneof(
   fc.string({ minLength: 1, maxLength: 40, unit: character }),
   fc.string({
@@ -23,7 +23,7 @@ const names = fc.oneof(
 );
 const prefixes = fc.option(fc.stringMatching(/^[a-z][a-z_]{0,8}$/), { nil: undefined });
 
-/** The way back, for names that are not cut. */
+/** Decodes local names that were not shortened. */
 function serverName(local: string, prefix?: string): string {
   const marked = prefix === undefined ? local : local.slice(prefix.length + 1);
   return marked.replace(/_(?:dot|x([0-9a-f]+))_/g, (_mark, code?: string) =>
@@ -31,7 +31,7 @@ function serverName(local: string, prefix?: string): string {
   );
 }
 
-test('every name becomes one that providers take', () => {
+test('every name becomes a name that providers accept', () => {
   fc.assert(
     fc.property(names, prefixes, (name, prefix) => {
       expect(localName(name, prefix)).toMatch(TOOL_NAME);
@@ -39,7 +39,7 @@ test('every name becomes one that providers take', () => {
   );
 });
 
-test('a name leads back to the server’s own, as long as it was not too long', () => {
+test('a local name that was not shortened can be decoded to the name on the server', () => {
   fc.assert(
     fc.property(names, prefixes, (name, prefix) => {
       const local = localName(name, prefix);
@@ -48,7 +48,7 @@ test('a name leads back to the server’s own, as long as it was not too long', 
   );
 });
 
-test('no two names become one', () => {
+test('different names never become the same local name', () => {
   fc.assert(
     fc.property(names, names, (one, other) => {
       fc.pre(one !== other);
@@ -65,11 +65,11 @@ test.each([
   ['2fa', undefined, '_x32_fa'],
   ['2fa', 'auth', 'auth_2fa'],
   ['a b/c', undefined, 'a_x20_b_x2f_c'],
-])('%s under %s is %s', (name, prefix, local) => {
+])('%s with the prefix %s becomes %s', (name, prefix, local) => {
   expect(localName(name, prefix)).toBe(local);
 });
 
-test('long names that differ only in their end stay apart, and the same ones the same', () => {
+test('long names that differ only at the end stay different, and equal names stay equal', () => {
   const [one, other] = [`${'long_'.repeat(15)}a`, `${'long_'.repeat(15)}b`];
   expect(localName(one)).not.toBe(localName(other));
   expect(localName(one)).toBe(localName(one));

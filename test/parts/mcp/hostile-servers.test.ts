@@ -17,13 +17,13 @@ import { serve } from '../../setup/loopback.js';
 
 const redirectUrl = 'http://127.0.0.1:33333/callback';
 
-/** How the server differs from one that works. */
+/** How the server differs from a correct server. */
 interface Fault {
   /** Fields of the metadata of the authorization server. */
   readonly metadata?: object;
-  /** Answers requests for tokens. */
+  /** Answers token requests. */
   token?(response: ServerResponse): void;
-  /** Answers requests of MCP that have a token. */
+  /** Answers MCP requests that have a token. */
   mcp?(request: { readonly id: number; readonly method: string }, response: ServerResponse): void;
 }
 
@@ -62,7 +62,7 @@ async function serveFaulty({ metadata, token, mcp }: Fault) {
 const refuse = (response: ServerResponse, status: number, challenge: string) =>
   json(response, status, {}, { 'www-authenticate': `Bearer ${challenge}` });
 
-/** Uses a server; returns the sign-in pages and the error. */
+/** Connects to a server; returns the sign-in pages and the error. */
 async function use(url: string, { onSignIn, ...auth }: Partial<McpAuth> = {}) {
   const pages: URL[] = [];
   const agree = async (page: URL) => {
@@ -80,7 +80,7 @@ async function use(url: string, { onSignIn, ...auth }: Partial<McpAuth> = {}) {
   return { pages, registry, connect, following, error: following instanceof Error ? following.message : '' };
 }
 
-/** Writes until the client goes away. */
+/** Writes until the client disconnects. */
 function writeForever(response: ServerResponse, type: string): void {
   response.writeHead(200, { 'content-type': type });
   const chunk = 'x'.repeat(1_000_000);
@@ -92,7 +92,7 @@ function writeForever(response: ServerResponse, type: string): void {
   write();
 }
 
-/** A server of MCP with one tool. */
+/** An MCP server with one tool. */
 function answerMcp(
   { id, method }: { readonly id: number; readonly method: string },
   response: ServerResponse,
@@ -116,7 +116,7 @@ function answerMcp(
   else json(response, 200, { jsonrpc: '2.0', id, result });
 }
 
-test('a response of the authorization server or of the MCP server without an end fails at 10 MB', async () => {
+test('an endless response of the authorization server or the MCP server fails at 10 MB', async () => {
   for (const type of ['application/json', 'text/event-stream']) {
     await using server = await serveFaulty({ token: (response) => writeForever(response, type) });
     expect((await use(server.url)).error).toContain(
@@ -132,7 +132,7 @@ test('a response of the authorization server or of the MCP server without an end
   await expect(mcpTools(connectMcp({ url: open.url }))).rejects.toThrow('has more than 10 MB.');
 });
 
-test('an event without an end is not read on, and an event stream may be longer than 10 MB', async () => {
+test('an endless event is aborted, but an event stream may be longer than 10 MB', async () => {
   const ended = Promise.withResolvers<void>();
   const ping = `: ${'x'.repeat(1_000_000)}\r\n\r\n`;
   const events = { 'content-type': 'text/event-stream' };
@@ -175,7 +175,7 @@ test.each(['file:///etc/passwd', 'http://login.example.com/authorize', 'ms-calcu
 );
 
 test.each([undefined, ['plain']])(
-  'an authorization server whose metadata has the PKCE methods %s is refused',
+  'an authorization server with the PKCE methods %s in its metadata is refused',
   async (code_challenge_methods_supported) => {
     await using server = await serveFaulty({ metadata: { code_challenge_methods_supported } });
     const { pages, error } = await use(server.url);
@@ -184,7 +184,7 @@ test.each([undefined, ['plain']])(
   },
 );
 
-test('a server that does not accept a new token opens one page, and the error states it', async () => {
+test('a server that rejects a new token opens one sign-in page, and the error states the reason', async () => {
   await using server = await serveFaulty({});
   const { pages, error } = await use(server.url);
   expect(pages).toHaveLength(1);
@@ -193,7 +193,7 @@ test('a server that does not accept a new token opens one page, and the error st
   );
 });
 
-test('a sign-in that does not bring the scope of a call opens one page, and the error names the scope', async () => {
+test('a sign-in that does not grant the scope of a call opens one page, and the error names the scope', async () => {
   await using server = await serveFaulty({
     mcp: (request, response) =>
       answerMcp(request, response, {
@@ -227,7 +227,7 @@ test('a sign-in that the user declines is reported with its code and the server'
   await expect(connect.finishSignIn(back(page))).rejects.toMatchObject({ message, code: 'access_denied' });
 });
 
-test('a sign-in that fails at the start is not an unreachable server', async () => {
+test('a sign-in that fails at the start is not reported as an unreachable server', async () => {
   await using server = await serveFaulty({});
   const onSignIn = () => {
     throw new Error('no browser');
@@ -237,7 +237,7 @@ test('a sign-in that fails at the start is not an unreachable server', async () 
   );
 });
 
-test('a server that needs a sign-in says that auth is missing', async () => {
+test('a server that requires a sign-in is reported with the missing auth option', async () => {
   await using server = await serveFaulty({});
   await expect(mcpTools(connectMcp({ url: `${server.url}/mcp` }))).rejects.toThrow(
     'answered with status 401: {} Set an `auth` or `headers` that the server accepts.',
@@ -254,7 +254,7 @@ test.each<[string, Partial<McpAuth>, string]>([
 });
 
 test.each([{}, { url: 'https://shop.example.com/mcp', command: 'npx' }])(
-  'the server %j has one fault: either a URL or a command',
+  'the server options %j are refused: either a URL or a command is needed',
   (options) => {
     expect(faultsOf(() => connectMcp(options as never))).toEqual([
       expect.objectContaining({ problem: 'either `url` or `command` is needed' }),
@@ -262,7 +262,7 @@ test.each([{}, { url: 'https://shop.example.com/mcp', command: 'npx' }])(
   },
 );
 
-test('places for tokens check their arguments', () => {
+test('token stores validate their arguments', () => {
   const secret = 'x'.repeat(32);
   expect(faultsOf(() => fileTokens(undefined as never))).toMatchObject([{ option: 'path' }]);
   expect(faultsOf(() => storeTokens(undefined as never, secret))).toMatchObject([{ option: 'store' }]);

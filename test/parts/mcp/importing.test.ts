@@ -14,7 +14,7 @@ import {
 import { mcpTools } from 'toolwright/mcp';
 import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
 
-/** A server that says what it is told to say: it checks nothing. */
+/** A server that returns the given tools and answers, unchecked. */
 async function connectTo(tools: unknown[], answer: (name: string, args: unknown) => CallToolResult) {
   const server = new Server({ name: 'foreign', version: '1' }, { capabilities: { tools: {} } });
   server.setRequestHandler('tools/list', () => ({ tools: tools as McpTool[] }));
@@ -37,7 +37,7 @@ afterEach(async () => {
   listening = undefined;
 });
 
-test('a server’s tools become tools of a registry, and their calls take its pipeline', async () => {
+test('tools of a server become tools of a registry, and their calls run through its pipeline', async () => {
   const calls: unknown[] = [];
   client = await connectTo(
     [
@@ -59,7 +59,7 @@ test('a server’s tools become tools of a registry, and their calls take its pi
   expect(calls).toEqual([['shop.find', { n: 3 }]]);
 });
 
-test('schemas stay as they were sent, byte for byte', async () => {
+test('schemas are imported byte for byte', async () => {
   const inputSchema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
     type: 'object',
@@ -73,7 +73,7 @@ test('schemas stay as they were sent, byte for byte', async () => {
   expect(toolToSchema(odd ?? ({} as never)).function.parameters).toBe(odd?.parameters);
 });
 
-test('only the tools that are wanted come, by their server’s names', async () => {
+test('allow and deny select tools by their names on the server', async () => {
   client = await connectTo(
     ['read_file', 'read_all', 'write_file'].map((name) => tool(name)),
     () => text(''),
@@ -82,7 +82,7 @@ test('only the tools that are wanted come, by their server’s names', async () 
   expect(tools.map(({ name }) => name)).toEqual(['fs_read_file']);
 });
 
-test('mcpTools: what is for the user alone goes to the user, and not to the model', async () => {
+test('mcpTools: content that is only for the user goes to the user, and not to the model', async () => {
   const audience = ['user'] as const;
   const answers: CallToolResult[] = [
     {
@@ -117,7 +117,7 @@ test('createMcpServer: an imported tool without a description is exported withou
   await second.close();
 });
 
-test('createMcpServer: what a result has for the user leaves as a block for the user', async () => {
+test('createMcpServer: forUser is sent as a block for the user', async () => {
   const results = [
     new ToolResult({ forLLM: 'found 3', forUser: 'Three orders were found.' }),
     userResult('The same for both'),
@@ -138,7 +138,7 @@ test('createMcpServer: what a result has for the user leaves as a block for the 
   ]);
 });
 
-test('what a server does not say of a tool counts as the worse', async () => {
+test('annotations that a server does not send default to the riskier value', async () => {
   client = await connectTo(
     [
       tool('unknown'),
@@ -153,19 +153,19 @@ test('what a server does not say of a tool counts as the worse', async () => {
   ]);
 });
 
-test('of two tools of one name, one comes', async () => {
+test('a tool that is listed twice is imported once', async () => {
   client = await connectTo([tool('good'), tool('good')], () => text(''));
   expect((await mcpTools(client)).map(({ name }) => name)).toEqual(['good']);
 });
 
-test('a root that is not said to be an object is one', async () => {
+test('an input schema without a type is accepted as an object', async () => {
   client = await connectTo([tool('loose', { inputSchema: { properties: {} } })], () => text('done'));
   const registry = new ToolRegistry().register(...(await mcpTools(client)));
   expect(JSON.stringify(registry.offered('loose')?.parameters)).toBe('{"properties":{}}');
   expect((await registry.execute('loose', {})).forLLM).toBe('done');
 });
 
-test('a list of many pages comes whole and in order', async () => {
+test('a list with many pages is read completely and in order', async () => {
   const names = Array.from({ length: 7 }, (_, index) => `tool_${index}`);
   const remote = new ToolRegistry();
   for (const name of names) remote.register(defineTool({ name, description: name, execute: () => name }));
@@ -177,14 +177,14 @@ test('a list of many pages comes whole and in order', async () => {
   }
 });
 
-test('a client that lends its tools again and again keeps nothing of it', async () => {
+test('importing tools leaves no handler on the client', async () => {
   client = await connectTo([tool('good')], () => text(''));
   const { onclose } = client;
   await mcpTools(client);
   expect(client.onclose).toBe(onclose);
 });
 
-test('two definitions that differ at all have two fingerprints, and the order of keys is not a difference', async () => {
+test('different definitions have different fingerprints, and the order of keys does not matter', async () => {
   const fingerprints: string[] = [];
   const defaults = [
     { a: 1, b: 2 },
@@ -206,7 +206,7 @@ test('two definitions that differ at all have two fingerprints, and the order of
   expect(new Set(fingerprints).size).toBe(defaults.length - 1);
 });
 
-test('texts, images, sounds, resources and data come through', async () => {
+test('text, images, audio, resources and data are imported', async () => {
   client = await connectTo([tool('all', { outputSchema: { type: 'object' } })], () => ({
     content: [
       { type: 'text', text: 'words' },
@@ -229,7 +229,7 @@ test('texts, images, sounds, resources and data come through', async () => {
   ]);
 });
 
-test('data that breaks a declared output is an error result', async () => {
+test('data that violates the declared output is an error result', async () => {
   const outputSchema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
   client = await connectTo([tool('liar', { outputSchema })], () => ({
     content: [],
@@ -239,7 +239,7 @@ test('data that breaks a declared output is an error result', async () => {
   expect(result).toMatchObject({ isError: true, error: { code: 513 } });
 });
 
-test('an error of the tool and one of the protocol are error results', async () => {
+test('errors of a tool and of the protocol are error results', async () => {
   client = await connectTo([tool('fails'), tool('gone')], (name) => {
     if (name === 'gone') throw new Error('no such thing');
     return { ...text('out of stock'), isError: true };
@@ -249,7 +249,7 @@ test('an error of the tool and one of the protocol are error results', async () 
   expect(await registry.execute('gone')).toMatchObject({ isError: true, error: { code: 501 } });
 });
 
-test('mcpTools never follows a reference to the network: tools that have one are left out', async () => {
+test('mcpTools never loads a remote reference: tools that have one are left out', async () => {
   let requests = 0;
   const site = createServer((_request, response) => {
     requests += 1;
@@ -269,7 +269,7 @@ test('mcpTools never follows a reference to the network: tools that have one are
   site.close();
 });
 
-test('what is not approved is not there, and somebody hears of it', async () => {
+test('a tool that is not approved is left out and reported', async () => {
   const changes: string[] = [];
   client = await connectTo([tool('safe'), tool('new'), tool('odd')], () => text(''));
   const first = new Map<string, string>();
@@ -286,7 +286,7 @@ test('what is not approved is not there, and somebody hears of it', async () => 
   expect(changes).toEqual(['new withheld: not approved', 'odd withheld: not approved']);
 });
 
-test('options that cannot be meant are refused', async () => {
+test('invalid options are refused', async () => {
   client = await connectTo([], () => text(''));
   for (const options of [{ allow: undefined }, { prefix: 'my shop' }, { timeoutMs: 0 }])
     await expect(mcpTools(client, options)).rejects.toThrow(InvalidOptionsError);
@@ -311,7 +311,7 @@ describe.each(Object.entries(ERAS))('over HTTP with %s', (_era, options) => {
     return { registry, aborted: aborted.promise, running: running.promise };
   };
 
-  test('progress comes through, and an abort reaches the server', async () => {
+  test('progress is reported, and an abort reaches the server', async () => {
     const { registry, aborted, running } = slow();
     listening = await listen(registry);
     client = await connectClient(listening.url, { options });
@@ -334,7 +334,7 @@ describe.each(Object.entries(ERAS))('over HTTP with %s', (_era, options) => {
     expect(updates).toEqual([{ progress: 1, total: 2, message: 'halfway' }]);
   });
 
-  test('a call that takes too long ends here and there', async () => {
+  test('a call that times out ends on both sides', async () => {
     const { registry, aborted } = slow();
     listening = await listen(registry);
     client = await connectClient(listening.url, { options });

@@ -28,7 +28,7 @@ const TOTAL = {
   parameters: { type: 'object', properties: { year: { type: 'integer' } }, required: ['year'] },
 } as const;
 
-/** A server whose background tools become jobs, and a worker that does them where it gets a tool. */
+/** A server whose background tools become jobs, and a worker if its tool is given. */
 async function serving(
   engine: JobEngine,
   tools: { served: ToolDefinition; worked?: ToolDefinition },
@@ -71,7 +71,7 @@ function totals(execute: (args: never, context: ToolContext) => unknown, more: o
   };
 }
 
-/** Waits for the job and asks for progress. */
+/** Calls the tool and expects the result of its job. */
 async function answersWithJob(engine: JobEngine, era: keyof typeof ERAS): Promise<void> {
   const tools = totals(
     ({ year }: { readonly year: number }, context) => {
@@ -106,7 +106,7 @@ describeRedis('on BullMQ', ({ url, newName }) => {
   });
 });
 
-test('a client that asks for progress gets that of the job', async () => {
+test('a client that asks for progress gets the progress of the job', async () => {
   const seen = Promise.withResolvers<void>();
   const tools = totals(async (_args, context) => {
     context.progress({ progress: 1, total: 2, message: 'half' });
@@ -130,7 +130,7 @@ test('a client that asks for progress gets that of the job', async () => {
   expect(result.content).toEqual([{ type: 'text', text: 'done' }]);
 });
 
-test('a job that fails is an error of the call', async () => {
+test('a failed job fails its call', async () => {
   const tools = totals(() => {
     throw new Error('the books are closed');
   });
@@ -141,7 +141,7 @@ test('a job that fails is an error of the call', async () => {
   expect(result).toMatchObject({ isError: true, content: [{ text: 'the books are closed' }] });
 });
 
-test('a client that cancels leaves the job to its worker', async () => {
+test('a client that cancels its call does not cancel the job', async () => {
   const began = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   const tools = totals(async () => {
@@ -162,7 +162,7 @@ test('a client that cancels leaves the job to its worker', async () => {
   expect(await completed()).toEqual(['done all the same']);
 });
 
-test('hooks mark the result of a job once', async () => {
+test('hooks mark the result of a job only once', async () => {
   const tools = totals(() => 'from outside', { annotations: { openWorld: true } });
   const { server } = await serving(new MemoryJobEngine(), tools, [markUntrusted()] as never[]);
   const client = await connectClient(server.url);
@@ -171,7 +171,7 @@ test('hooks mark the result of a job once', async () => {
   expect(JSON.stringify(result.content).match(/<untrusted-/g)).toHaveLength(1);
 });
 
-test('a server that closes does not wait for a job that nobody does', async () => {
+test('a server that closes does not wait for a job without a worker', async () => {
   const { served } = totals(notHere);
   const { server } = await serving(new MemoryJobEngine(), { served });
   const client = await connectClient(server.url);

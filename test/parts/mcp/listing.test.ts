@@ -33,7 +33,7 @@ async function connect(registry: ToolRegistry, options?: McpServerOptions, era: 
   return client;
 }
 
-test('createMcpServer: turning all pages lists the tools once, also where callers see different ones', async () => {
+test('createMcpServer: reading all pages lists the tools once, even if callers see different tools', async () => {
   const registry = new ToolRegistry().register(
     ...Array.from({ length: 200 }, (_, index) => plain(`t${index}`)),
   );
@@ -50,7 +50,7 @@ test('createMcpServer: turning all pages lists the tools once, also where caller
   };
   const everything = await connect(registry, { pageSize: 10 });
   expect((await everything.listTools()).tools).toHaveLength(200);
-  // Once for the check of their views, once for their later changes, once for the definitions, once for the pages.
+  // Once each: the check of their views, their later changes, the definitions, the pages.
   expect(lists).toBe(4);
   await everything.close();
   await listening?.close();
@@ -59,7 +59,7 @@ test('createMcpServer: turning all pages lists the tools once, also where caller
   expect(views).toBe(1);
 });
 
-test('createMcpServer: an output that was only read from types is not a promise, and a result that breaks it arrives', async () => {
+test('createMcpServer: an inferred output is not declared, and a result that violates it is sent', async () => {
   const output = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] } as const;
   const execute = () => ({ id: null });
   const inferred = { ...plain('inferred'), output, isOutputInferred: true, execute };
@@ -76,7 +76,7 @@ test('createMcpServer: an output that was only read from types is not a promise,
   });
 });
 
-test('createMcpServer: toolsets that say what they are about are the server’s instructions where it has none', async () => {
+test('createMcpServer: descriptions of toolsets are the default instructions of the server', async () => {
   const ofShop = { ...plain('find'), toolset: { name: 'Shop', description: 'Orders and invoices' } };
   const registry = new ToolRegistry().register(ofShop, plain('other'));
   const [told, own, hidden] = [undefined, { instructions: 'Be brief' }, { visible: () => ({}) }];
@@ -92,7 +92,7 @@ test('createMcpServer: toolsets that say what they are about are the server’s 
 });
 
 describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
-  test('sees title, hints and schemas, byte for byte, and nothing that was not said', async () => {
+  test('gets titles, hints and schemas byte for byte, and nothing that was not declared', async () => {
     const output = { type: 'object', properties: { n: { type: 'number' } } } as const;
     const registry = new ToolRegistry().register(
       defineTool({
@@ -107,7 +107,7 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
       defineTool({ name: 'elsewhere', description: 'Is run by the client’s side, which MCP has no way for' }),
     );
     const connected = await connect(registry, {}, options);
-    // The client's own reader sorts keys; what was sent is what counts.
+    // The client’s own reader sorts keys; this test compares what was sent.
     const { tools } = await connected.request({ method: 'tools/list' }, AS_SENT);
     expect(JSON.stringify(tools)).toBe(
       JSON.stringify([
@@ -128,7 +128,7 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
     );
   });
 
-  test('turns the pages in the order of registration, whatever is registered meanwhile', async () => {
+  test('reads pages in the order of registration, even if tools are registered meanwhile', async () => {
     const registry = new ToolRegistry().register(...['e', 'b', 'd', 'a', 'c'].map(plain));
     const connected = await connect(registry, { pageSize: 2 }, options);
     const first = await connected.listTools({ cursor: undefined as never });
@@ -152,7 +152,7 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
     await expect(requestPage('nonsense')).rejects.toMatchObject({ code: -32602 });
   });
 
-  test('is told once when several tools come or go', async () => {
+  test('is notified once when several tools are added or removed', async () => {
     const registry = new ToolRegistry().register(plain('a'));
     listening = await listen(registry);
     const lists: string[][] = [];
@@ -178,8 +178,8 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
   });
 });
 
-describe.each(Object.entries(ERAS))('over a transport that lasts, a client of %s', (_era, options) => {
-  test('lists, calls, and is told of changes until it goes', async () => {
+describe.each(Object.entries(ERAS))('over a lasting connection, a client of %s', (_era, options) => {
+  test('lists, calls, and is notified of changes until it disconnects', async () => {
     const registry = new ToolRegistry().register(plain('a'));
     const server = createMcpServer(registry);
     const [near, far] = InMemoryTransport.createLinkedPair();

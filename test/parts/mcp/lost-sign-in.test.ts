@@ -14,7 +14,7 @@ let server: OddServers;
 const open = new Set<McpFollowing>();
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'toolwright-lost-'));
-  // The SDK warns of every renewal that fails.
+  // The SDK warns about every failed renewal.
   jest.spyOn(console, 'warn').mockImplementation(() => {});
 });
 afterEach(async () => {
@@ -25,7 +25,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A server at which the user has signed in, with a tool that needs no sign-in. */
+/** A server at which the user has signed in, and which also has a public tool. */
 async function signInAtShop(unauthorised: 'hide' | 'show'): Promise<void> {
   const registry = new ToolRegistry().register(
     defineTool({
@@ -63,7 +63,7 @@ async function start() {
   return { connect, registry, following, ping, run };
 }
 
-/** How a stored sign-in ends: everything is revoked, or the access token alone and no refresh token is accepted. */
+/** How a stored sign-in becomes invalid: all tokens are revoked, or the access token expires and its renewal fails. */
 const LOSSES: Readonly<Record<string, () => void>> = {
   'that was revoked': () => server.revokeAll(),
   'whose renewal is refused': () => {
@@ -73,7 +73,7 @@ const LOSSES: Readonly<Record<string, () => void>> = {
 };
 
 describe.each(Object.entries(LOSSES))('a stored sign-in %s', (_, lose) => {
-  test('leaves the public tools of a server, and its other tools ask to sign in again', async () => {
+  test('leaves the public tools available, and the other tools ask the user to sign in again', async () => {
     await signInAtShop('show');
     const before = await start();
     expect(await before.run('orders').ended).toMatchObject({ status: 'completed' });
@@ -92,7 +92,7 @@ describe.each(Object.entries(LOSSES))('a stored sign-in %s', (_, lose) => {
     expect(after.following.status).toMatchObject({ state: 'sign_in', tools: ['orders', 'ping'] });
   });
 
-  test('is offered again beside the public tools, in this and in the next process', async () => {
+  test('is offered again beside the public tools, in this process and the next', async () => {
     await signInAtShop('hide');
     lose();
     await start();

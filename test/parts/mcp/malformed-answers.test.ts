@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const one of closing.splice(0)) await one.close();
 });
 
-/** A client of a server over HTTP that lists and answers whatever it is told to, of either revision. */
+/** A client of an HTTP server that returns the given tools and result, in either revision. */
 async function connectToLister(
   tools: readonly unknown[],
   options: object,
@@ -40,7 +40,7 @@ async function connectToLister(
 const tool = (name: string, others: object = {}) => ({ name, inputSchema: { type: 'object' }, ...others });
 const namesOf = async (client: Client) => (await mcpTools(client)).map(({ name }) => name);
 
-describe.each(Object.entries(ERAS))('of a server of %s', (_era, options) => {
+describe.each(Object.entries(ERAS))('with a server of %s', (_era, options) => {
   test.each([
     null,
     'a tool',
@@ -60,7 +60,7 @@ describe.each(Object.entries(ERAS))('of a server of %s', (_era, options) => {
       { icons: 5 },
       { _meta: 'text' },
     ].map((others) => tool('odd', others)),
-  ])('%j is passed over, and its neighbours come', async (odd) => {
+  ])('the invalid tool %j is skipped, and the other tools are imported', async (odd) => {
     expect(await namesOf(await connectToLister([tool('one'), odd, tool('other')], options))).toEqual([
       'one',
       'other',
@@ -72,7 +72,7 @@ describe.each(Object.entries(ERAS))('of a server of %s', (_era, options) => {
     return new ToolRegistry().register(...(await mcpTools(client))).execute('one', {});
   }
 
-  test('a block that is not valid is named in a line, and the others come', async () => {
+  test('an invalid block of a result is named in a line, and the other blocks are returned', async () => {
     const content = [
       { type: 'text', text: 'first' },
       { type: 'chart', points: [1] },
@@ -94,7 +94,7 @@ describe.each(Object.entries(ERAS))('of a server of %s', (_era, options) => {
     });
   });
 
-  test('a result that cannot be read is a call that was made', async () => {
+  test('an invalid result is reported as a call that was executed', async () => {
     const { isError, forLLM } = await resultOf({ content: 'nope' });
     expect(isError).toBe(true);
     expect(forLLM).toMatch(/The tool ran, but the response of its server is not valid MCP.*make it again\.$/);
@@ -102,7 +102,7 @@ describe.each(Object.entries(ERAS))('of a server of %s', (_era, options) => {
   });
 });
 
-test('a header that is declared wrongly costs its own tool, also beside what is not a tool at all', async () => {
+test('a tool that declares an invalid header is left out, also in a list with invalid tools', async () => {
   const warned = jest.spyOn(console, 'warn').mockImplementation(() => {});
   const withHeader = (name: string, header: string) =>
     tool(name, {

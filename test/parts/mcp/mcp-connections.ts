@@ -10,7 +10,7 @@ import type { ToolRegistry } from 'toolwright';
 import { createMcpServer, type McpServerOptions, type McpToolServer } from 'toolwright/mcp';
 import { serve } from '../../setup/loopback.js';
 
-/** A server on a port of its own. */
+/** A server on its own port. */
 export interface Listening {
   readonly mcp: McpToolServer;
   readonly url: URL;
@@ -18,13 +18,13 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** The token is the user’s name: whoever mounts a server verifies tokens, and here all are true. */
+/** The token is the user’s name: the application verifies tokens, and this one accepts all. */
 function authOf({ headers }: IncomingMessage): AuthInfo | undefined {
   const token = headers.authorization?.replace('Bearer ', '');
   return token === undefined ? undefined : { token, clientId: 'an-app', scopes: [], extra: { sub: token } };
 }
 
-/** Serves a registry over real HTTP on the loopback; port 0 is any free one. */
+/** Serves a registry over real HTTP on loopback; port 0 is any free port. */
 export async function listen(
   registry: ToolRegistry,
   options?: McpServerOptions,
@@ -55,12 +55,12 @@ export const ERAS = {
 /** How a client connects. */
 export interface Connecting {
   readonly options?: ClientOptions;
-  /** Whose token it sends. */
+  /** The user whose token it sends. */
   readonly user?: string;
   readonly prepare?: (client: Client) => void;
 }
 
-/** A client of the SDK that is connected over HTTP. */
+/** An SDK client that is connected over HTTP. */
 export async function connectClient(
   url: URL,
   { options = {}, user, prepare = () => {} }: Connecting = {},
@@ -72,7 +72,7 @@ export async function connectClient(
   return client;
 }
 
-/** Passes requests on to a server, and changes what it answers. */
+/** Forwards requests to a server, and changes its responses. */
 export async function serveForwarding(
   target: () => URL,
   change = (body: string, _request: string) => body,
@@ -94,7 +94,7 @@ export async function serveForwarding(
         .writeHead(answer.statusCode ?? 500, others)
         .end(change(Buffer.concat(chunks).toString(), String(headers['mcp-method'])));
     } catch {
-      // Some proxies answer, and some hang up.
+      // Some proxies answer with an error, and some close the connection.
       failures += 1;
       if (failures % 2 === 0) response.destroy();
       else response.writeHead(502).end('Bad gateway');

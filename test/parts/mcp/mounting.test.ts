@@ -15,7 +15,7 @@ const registry = new ToolRegistry().register(
 );
 const authInfo = { token: 't', clientId: 'ada', scopes: [] };
 
-test('clients of both revisions come at the same time to a server whose bodies others have read', async () => {
+test('clients of both revisions can share a server that gets its bodies parsed', async () => {
   const mcp = createMcpServer(registry);
   await using server = await serve(async (request, response) => {
     const body = await text(request);
@@ -30,7 +30,7 @@ test('clients of both revisions come at the same time to a server whose bodies o
   await mcp.close();
 });
 
-test('a body that a parser has read before, as in Express, is found on the request', async () => {
+test('a body that a parser has read, as in Express, is taken from the request', async () => {
   const mcp = createMcpServer(registry);
   await using server = await serve(async (request, response) => {
     const body = await text(request);
@@ -48,7 +48,7 @@ test('a body that a parser has read before, as in Express, is found on the reque
   await mcp.close();
 });
 
-test('a body that a parser has read and nobody has kept is refused with the reason', async () => {
+test('a body that was read but not stored is refused with the reason', async () => {
   const mcp = createMcpServer(registry);
   await using server = await serve(async (request, response) => {
     await text(request);
@@ -62,7 +62,7 @@ test('a body that a parser has read and nobody has kept is refused with the reas
   await mcp.close();
 });
 
-test('a handler of Web requests takes what a token stands for, and a body that was read, beside the request', async () => {
+test('the handler of Web requests takes the auth info and a parsed body beside the request', async () => {
   const mcp = createMcpServer(registry, { sessions: false });
   const parsedBody = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'who' } };
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };

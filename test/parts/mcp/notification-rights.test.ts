@@ -107,13 +107,13 @@ describe.each(Object.entries(LOSSES))('after a token %s', (_, lose) => {
     expect(await until(1)).toEqual(['stock://apples']);
     lose(tokens);
     listening.mcp.resourceChanged('stock://pears');
-    // The client is to open it again, with another token.
+    // The client has to open it again with another token.
     expect(await closed).toBe('remote');
     expect(await until(1)).toEqual(['stock://apples']);
     await client.close();
   });
 
-  test('the stream of a session ends, and the client that returns with another token is notified', async () => {
+  test('the stream of a session ends, and a client that returns with another token is notified', async () => {
     const tokens = new Tokens();
     const registry = stock();
     const listening = await start(tokens.options, registry);
@@ -163,7 +163,7 @@ describe.each(Object.keys(ERAS) as (keyof typeof ERAS)[])('a client of %s', (era
   });
 
   test.each(['HTTP', 'a lasting connection'])(
-    'is notified over %s in the order of the changes, also if its rights are decided slowly and not in turn',
+    'is notified over %s in the order of the changes, even if its rights are decided late',
     async (kind) => {
       let asked = 0;
       const slow = Promise.withResolvers<void>();

@@ -7,18 +7,18 @@ import type { ToolRegistry } from 'toolwright';
 import { createMcpServer, type VerifiedToken } from 'toolwright/mcp';
 import { serve } from '../../setup/loopback.js';
 
-/** Every secret that the server makes begins so: nothing of them may be found anywhere else. */
+/** The prefix of every secret of the server, to check that secrets appear nowhere else. */
 export const CANARY = 'canary-';
 
 /** How the authorization server behaves; a test may change it at any time. */
 export interface Behaviour {
   /** The account of the next sign-in or renewal. */
   account: string;
-  /** Milliseconds before it answers requests for tokens. */
+  /** Milliseconds before it answers token requests. */
   delayMs: number;
-  /** The status of all requests for tokens. */
+  /** The status of all token requests. */
   failsWith: number | undefined;
-  /** Errors repeat the refresh token. */
+  /** Whether errors repeat the refresh token. */
   echoes: boolean;
 }
 
@@ -33,20 +33,20 @@ export interface OddServers extends AsyncDisposable {
   readonly url: string;
   readonly issuer: string;
   readonly behaviour: Behaviour;
-  /** The requests for tokens: their grant types. */
+  /** The grant types of the token requests. */
   readonly grants: string[];
-  /** The scopes of each visit of the sign-in page. */
+  /** The scopes of each visit to the sign-in page. */
   readonly visits: string[];
-  /** Everything that both servers received, and everything secret that was issued. */
+  /** Everything that both servers received, and every secret that was issued. */
   readonly received: string[];
   readonly issued: string[];
-  /** Access tokens end their life. */
+  /** Invalidates the access tokens. */
   expireAll(): void;
-  /** Everything that was issued ends its life. */
+  /** Invalidates everything that was issued. */
   revokeAll(): void;
 }
 
-/** Records a request with its body, which is left to whoever reads it. */
+/** Records a request with its body, which the handler can still read. */
 function record(request: IncomingMessage, received: string[]): void {
   const { method, url, headers } = request;
   const at = received.push(`${method} ${url} ${JSON.stringify(headers)}\n`) - 1;
@@ -199,7 +199,7 @@ export async function serveOddly(
   };
 }
 
-/** A browser whose user agrees to everything: where it ends. */
+/** Opens the page as a user who accepts everything, and returns the address of the redirect. */
 export async function agree(page: URL): Promise<string> {
   const response = await fetch(page, { redirect: 'manual' });
   return response.headers.get('location') ?? '';

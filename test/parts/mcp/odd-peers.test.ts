@@ -64,13 +64,13 @@ describe('over stdio', () => {
     });
     return {
       connection,
-      /** When the request of this id has its answer. */
+      /** Resolves when the request with this id has its answer. */
       async answered(id: unknown) {
         while (!answers.has(id)) await heard.promise;
       },
       write: (line: string | Buffer | object) =>
         input.write(typeof line === 'string' || Buffer.isBuffer(line) ? line : `${JSON.stringify(line)}\n`),
-      /** Ends the input, and gives everything that was answered, by id. */
+      /** Ends the input, and returns all answers by id. */
       async end() {
         input.end();
         await connection.closed;
@@ -83,7 +83,7 @@ describe('over stdio', () => {
     };
   }
 
-  test('lines that are not messages, come in halves or name unknown calls disturb nobody', async () => {
+  test('invalid messages, split lines and unknown call ids do not disturb other calls', async () => {
     const { write, answered, end } = connect();
     write(INITIALIZE);
     write('\n  \r\nnot json\n[]\n{"jsonrpc":"2.0","id":null}\n');
@@ -102,7 +102,7 @@ describe('over stdio', () => {
     expect(answers.get('three')).toMatchObject({ result: { content: [{ text: 'nothing' }] } });
   });
 
-  test('arguments without end, or with a number without end, are a fault of the call', async () => {
+  test('arguments that are nested too deep or have an infinite number are an error of the call', async () => {
     const { write, answered, end } = connect();
     write(INITIALIZE);
     const [nested, endless] = [
@@ -125,7 +125,7 @@ describe('over stdio', () => {
     expect(answers.get(3).result.content[0].text).toContain('words: is too large for a number');
   });
 
-  test('a call that is cancelled is aborted for the client’s reason, and not answered', async () => {
+  test('a cancelled call is aborted with the client’s reason, and not answered', async () => {
     [isRunning, isAborted] = [Promise.withResolvers(), Promise.withResolvers()];
     const { write, answered, end } = connect();
     write(INITIALIZE);
@@ -142,7 +142,7 @@ describe('over stdio', () => {
     expect([...(await end()).keys()]).toEqual([1, 3]);
   });
 
-  test('a large result comes whole, and the next one after it', async () => {
+  test('a large result is sent completely, and the next result after it', async () => {
     const { write, answered, end } = connect();
     write(INITIALIZE);
     write(callOf(2, 'large'));
@@ -153,7 +153,7 @@ describe('over stdio', () => {
     expect(answers.get(3)).toMatchObject({ result: { content: [{ text: 'nothing' }] } });
   });
 
-  test('the end of the input aborts the calls that run, and they are answered', async () => {
+  test('the end of the input aborts running calls, and they are answered', async () => {
     [isRunning, isAborted] = [Promise.withResolvers(), Promise.withResolvers()];
     const { write, end } = connect();
     write(INITIALIZE);
@@ -164,7 +164,7 @@ describe('over stdio', () => {
     expect(answers.get(2)).toMatchObject({ result: { isError: true } });
   });
 
-  test('a server that was closed serves nobody any more', async () => {
+  test('a closed server answers no request', async () => {
     const mcp = createMcpServer(registry);
     await mcp.close();
     const output = new PassThrough();
@@ -177,7 +177,7 @@ describe('over stdio', () => {
     expect(await text(output)).toBe('');
   });
 
-  test('a request larger than allowed ends the connection', async () => {
+  test('a request that is too large ends the connection', async () => {
     const errors: unknown[] = [];
     const { write, end, connection } = connect({
       maxRequestBytes: 1_000,
@@ -208,14 +208,14 @@ describe('over HTTP', () => {
     return { at: listening, session: { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' } };
   }
 
-  test('progress is told under the token 0, too', async () => {
+  test('progress is also sent for the token 0', async () => {
     const { at, session } = await begin();
     const answer = await post(at, callOf(2, 'echo', { _meta: { progressToken: 0 } }), session);
     expect(await answer.text()).toContain('"progressToken":0');
   });
 
   test.each(['PUT', 'PATCH', 'OPTIONS', 'HEAD'])(
-    'the method %s is not there, with a session and without',
+    'the method %s is refused with 405, with a session and without',
     async (method) => {
       const { at, session } = await begin();
       for (const headers of [HEADERS, { ...HEADERS, ...session }]) {
@@ -225,7 +225,7 @@ describe('over HTTP', () => {
     },
   );
 
-  test('a server that is closed while a session begins has none afterwards', async () => {
+  test('a server that is closed while a session starts has no session afterwards', async () => {
     const request = { method: 'POST', headers: HEADERS, body: JSON.stringify(INITIALIZE) };
     for (let turns = 0; turns < 12; turns += 1) {
       const mcp = createMcpServer(registry);

@@ -86,7 +86,7 @@ describe.each(Object.entries(ERAS))('while its call runs, a client of %s', (era,
     await listening.close();
   });
 
-  test('hears of progress, which only ever rises', async () => {
+  test('receives progress, which only increases', async () => {
     const heard: Progress[] = [];
     await client.callTool({ name: 'walk' }, { onprogress: (progress) => void heard.push(progress) });
     expect(heard).toEqual([
@@ -98,7 +98,7 @@ describe.each(Object.entries(ERAS))('while its call runs, a client of %s', (era,
     ]);
   });
 
-  test('hears of what a generator yields', async () => {
+  test('receives what a generator yields', async () => {
     const heard: Progress[] = [];
     const { content } = await client.callTool(
       { name: 'stroll' },
@@ -111,20 +111,20 @@ describe.each(Object.entries(ERAS))('while its call runs, a client of %s', (era,
     expect(content).toEqual([{ type: 'text', text: 'there' }]);
   });
 
-  test('that is sent away, which only 2025-11-25 knows, comes back for the result', async () => {
+  test('gets the result even if the tool closes its stream', async () => {
     expect(await client.callTool({ name: 'send_away' })).toMatchObject({
       content: [{ text: 'welcome back' }],
     });
   });
 
-  test('that does not ask for progress gets none', async () => {
+  test('receives no progress if it does not ask for it', async () => {
     const unknown: unknown[] = [];
     client.fallbackNotificationHandler = async (notification) => void unknown.push(notification);
     await client.callTool({ name: 'walk' });
     expect(unknown).toEqual([]);
   });
 
-  test('hears what a tool logs, and nothing of what the framework logs about it', async () => {
+  test('receives what a tool logs, and nothing that the framework logs about it', async () => {
     await client.callTool({
       name: 'log',
       ...(era === '2026-07-28' ? { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } } : {}),
@@ -157,7 +157,7 @@ describe.each(Object.entries(ERAS))('while its call runs, a client of %s', (era,
   });
 });
 
-test('the end of a session stops what runs in it', async () => {
+test('the end of a session stops its running calls', async () => {
   stopped = Promise.withResolvers();
   started = Promise.withResolvers();
   const listening = await listen(registry);
@@ -171,7 +171,7 @@ test('the end of a session stops what runs in it', async () => {
   await listening.close();
 });
 
-test('a session whose client vanished in the middle of a call ends by silence, and the call with it', async () => {
+test('a session whose client vanished during a call ends after the idle time, and stops the call', async () => {
   stopped = Promise.withResolvers();
   started = Promise.withResolvers();
   const listening = await listen(registry, { sessions: { idleMs: 2_000 } });
@@ -185,7 +185,7 @@ test('a session whose client vanished in the middle of a call ends by silence, a
   await listening.close();
 });
 
-test('a 2025-11-25 client chooses what it hears of the log', async () => {
+test('a 2025-11-25 client chooses the log level that it receives', async () => {
   const listening = await listen(registry);
   const entries: unknown[] = [];
   const client = await connectClient(listening.url, {

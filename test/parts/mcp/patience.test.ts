@@ -9,7 +9,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-test('the user of a 2025-11-25 client has an hour for an answer', async () => {
+test('the user of a 2025-11-25 client has an hour to answer', async () => {
   const mcp = createMcpServer(
     new ToolRegistry().register(
       defineTool({ name: 'pay', description: 'Pays', approval: true, execute: () => 'paid' }),

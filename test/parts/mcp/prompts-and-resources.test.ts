@@ -138,8 +138,8 @@ async function connect({ url }: Listening, options = {}, token?: string): Promis
   return client;
 }
 
-describe.each(Object.entries(ERAS))('prompts and resources, %s', (_, options) => {
-  test('are listed apart from tools, which models are offered', async () => {
+describe.each(Object.entries(ERAS))('prompts and resources for a client of %s', (_, options) => {
+  test('are listed apart from tools, and are not offered to models', async () => {
     const { registry, listening } = await start();
     expect(registry.list()).toEqual(['shop_find']);
     expect(registry.toProviderDefs()).toHaveLength(1);
@@ -177,7 +177,7 @@ describe.each(Object.entries(ERAS))('prompts and resources, %s', (_, options) =>
     await client.close();
   });
 
-  test('arguments of a prompt are checked and become what the method takes', async () => {
+  test('validate and convert the arguments of a prompt', async () => {
     const { listening } = await start();
     const client = await connect(listening, options);
     const get = (args: Record<string, string>) =>
@@ -194,7 +194,7 @@ describe.each(Object.entries(ERAS))('prompts and resources, %s', (_, options) =>
     await client.close();
   });
 
-  test('a prompt may have several messages with pictures and resources, and may ask its user', async () => {
+  test('may return several messages with pictures and resources, and may ask the user', async () => {
     const { listening } = await start();
     const client = await connect(listening, options);
     expect(await client.getPrompt({ name: 'shop_describe_picture' })).toMatchObject({
@@ -211,7 +211,7 @@ describe.each(Object.entries(ERAS))('prompts and resources, %s', (_, options) =>
     await client.close();
   });
 
-  test('resources are texts, bytes, content parts or JSON, by their URI or by a template', async () => {
+  test('return text, bytes, content parts or JSON, by URI or by template', async () => {
     const { listening } = await start();
     const client = await connect(listening, options);
     const read = async (uri: string) => (await client.readResource({ uri })).contents;
@@ -231,7 +231,7 @@ describe.each(Object.entries(ERAS))('prompts and resources, %s', (_, options) =>
     await client.close();
   });
 
-  test('arguments are completed, also by what is known of the others', async () => {
+  test('complete arguments, also by the values of other arguments', async () => {
     const { listening } = await start();
     const client = await connect(listening, options);
     const complete = (argument: string, value: string, known?: Record<string, string>) =>
@@ -246,7 +246,7 @@ describe.each(Object.entries(ERAS))('prompts and resources, %s', (_, options) =>
     await client.close();
   });
 
-  test('what a view hides is neither listed nor read', async () => {
+  test('are neither listed nor read if a view hides them', async () => {
     const { listening } = await start({
       visible: () => ({ deny: ['shop_catalogue', 'shop_plan_delivery'] }),
     });
@@ -260,7 +260,7 @@ describe.each(Object.entries(ERAS))('prompts and resources, %s', (_, options) =>
   });
 });
 
-test('clients hear of new prompts, and of changes of resources that they have subscribed to', async () => {
+test('clients are notified of changes to the list of prompts and to resources they have subscribed to', async () => {
   const { registry, listening } = await start();
   const client = await connect(listening);
   const heard: unknown[] = [];
@@ -297,7 +297,7 @@ test.each(Object.entries(ERAS))(
 );
 
 test.each(Object.entries(ERAS))(
-  'a client of %s on a lasting connection is notified of the resources that it sees and has subscribed to',
+  'a client of %s on a lasting connection is notified of the resources that it sees and subscribed to',
   async (era, options) => {
     const registry = new ToolRegistry().register(...discoverTools({ toolsets: [ShopTools] }));
     const mcp = createMcpServer(registry, { visible: () => ({ deny: ['shop_catalogue'] }) });
@@ -324,7 +324,7 @@ test.each(Object.entries(ERAS))(
 );
 
 test.each(Object.entries(ERAS))(
-  'a client of %s is notified of the list that has changed, and of no other',
+  'a client of %s is notified only of the list that has changed',
   async (_, options) => {
     @Toolset()
     class More {
@@ -377,7 +377,7 @@ test.each(Object.entries(ERAS))(
   },
 );
 
-test('a first prompt that comes later is not a mistake for clients that connected before', async () => {
+test('registering the first prompt later is not an error for clients that connected before', async () => {
   @Toolset()
   class Late {
     @Prompt('Comes late')
@@ -395,7 +395,7 @@ test('a first prompt that comes later is not a mistake for clients that connecte
   await client.close();
 });
 
-test('prompts and resources have scopes and can be public, as tools can', async () => {
+test('prompts and resources can require scopes and can be public, as tools can', async () => {
   @Toolset()
   class Secrets {
     @Public()
@@ -438,7 +438,7 @@ test('prompts and resources have scopes and can be public, as tools can', async 
   });
   await expect(anybody.readResource({ uri: 'info://1' })).rejects.toThrow();
   await expect(anybody.getPrompt({ name: 'reveal' })).rejects.toThrow();
-  // A name beside the URI does not make the completion of a protected resource that of a public prompt.
+  // The name of a public prompt beside the URI must not make the completion of a protected resource public.
   const ref = { type: 'ref/resource' as const, uri: 'info://{id}', name: 'greet' };
   const argument = { name: 'id', value: 'a' };
   await expect(anybody.complete({ ref, argument })).rejects.toThrow();

@@ -58,7 +58,7 @@ afterEach(async () => {
   open.clear();
 });
 
-/** A protected server with the tools of the shop, or with those that nobody may use without a token. */
+/** A protected server with the tools of the shop, except those in `deny`. */
 async function protect(
   options: Partial<McpOAuthOptions> = {},
   deny: readonly string[] = [],
@@ -87,7 +87,7 @@ interface Sent {
   readonly name?: string;
 }
 
-/** A request of a 2026-07-28 client. */
+/** Sends a request of a 2026-07-28 client. */
 function send({ url }: Listening, { token, method = 'tools/call', name }: Sent): Promise<Response> {
   const params = { _meta: META, ...(name !== undefined && { name, arguments: {} }) };
   return fetch(url, {
@@ -113,7 +113,7 @@ async function namesFor(listening: Listening, token?: string): Promise<string[]>
 }
 
 test.each(['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp'])(
-  'a protected server publishes its RFC 9728 document at %s, to pages of any origin',
+  'a protected server publishes its RFC 9728 document at %s to pages of any origin',
   async (path) => {
     const { url } = await protect();
     const response = await fetch(new URL(path, url), { headers: { origin: 'https://inspector.example' } });
@@ -127,7 +127,7 @@ test.each(['/.well-known/oauth-protected-resource', '/.well-known/oauth-protecte
   },
 );
 
-test('without public tools, every request without a token is answered with 401 and the way to sign in', async () => {
+test('without public tools, every request without a token gets 401 and the way to sign in', async () => {
   const listening = await protect({}, ['hours']);
   for (const method of ['server/discover', 'tools/list', 'tools/call']) {
     const response = await send(listening, { method, ...(method === 'tools/call' && { name: 'orders' }) });
@@ -144,14 +144,14 @@ test.each<[string, TokenClaims]>([
   ['has expired', { expiresIn: -60 }],
   ['was issued for another resource', { aud: 'https://other.example/mcp' }],
   ['was issued by another server', { iss: 'https://evil.example' }],
-])('a token that %s is answered with 401 invalid_token, also where tools are public', async (_, claims) => {
+])('a token that %s gets 401 invalid_token, even for a public tool', async (_, claims) => {
   const response = await send(await protect(), { name: 'hours', token: await issuer.issue(claims) });
   expect(response.status).toBe(401);
   expect(challengeOf(response)).toContain('error="invalid_token"');
   expect(challengeOf(response)).toContain(`resource_metadata="${METADATA}"`);
 });
 
-test('a token of a stranger’s key, a token without a signature and a token in the query are not tokens', async () => {
+test('a token of another issuer, a token without a signature and a token in the query are refused', async () => {
   const listening = await protect({}, ['hours']);
   const stranger = await tokenIssuer(RESOURCE);
   const token = await stranger.issue();
@@ -163,7 +163,7 @@ test('a token of a stranger’s key, a token without a signature and a token in 
   expect((await send({ ...listening, url: inQuery }, { name: 'orders' })).status).toBe(401);
 });
 
-test('a call of a protected tool without a token is challenged with the scopes of this tool, for every host', async () => {
+test('a call of a protected tool without a token gets the scopes of this tool in its header and body', async () => {
   const listening = await protect({ unauthorised: 'show' });
   const response = await send(listening, { name: 'cancel' });
   expect(response.status).toBe(401);
@@ -176,7 +176,7 @@ test('a call of a protected tool without a token is challenged with the scopes o
 });
 
 test.each(['hide', 'show'] as const)(
-  'a call that needs more scopes than the token has is answered with 403 and all scopes of the call (%s)',
+  'a call that needs more scopes than the token has gets 403 and all scopes of the call (%s)',
   async (unauthorised) => {
     const listening = await protect({ unauthorised });
     const token = await issuer.issue({ scope: 'orders:write' });
@@ -189,7 +189,7 @@ test.each(['hide', 'show'] as const)(
   },
 );
 
-test('any valid token may call a tool without scopes, and no token is needed for a public one', async () => {
+test('a tool without scopes can be called with any valid token, and a public tool without a token', async () => {
   const listening = await protect();
   const token = await issuer.issue();
   expect(await (await send(listening, { name: 'orders', token })).json()).toMatchObject({
@@ -200,7 +200,7 @@ test('any valid token may call a tool without scopes, and no token is needed for
   });
 });
 
-test('lists show what the caller may call, or everything where unauthorised tools are shown', async () => {
+test('lists contain the tools that the caller may call, or all tools if unauthorised is show', async () => {
   const hiding = await protect();
   expect(await namesFor(hiding)).toEqual(['hours']);
   expect(await namesFor(hiding, await issuer.issue())).toEqual(['hours', 'orders']);
@@ -212,7 +212,7 @@ test('lists show what the caller may call, or everything where unauthorised tool
   expect(await namesFor(await protect({ unauthorised: 'show' }))).toHaveLength(4);
 });
 
-test('listed tools carry their _meta, and what ChatGPT reads of their scopes', async () => {
+test('listed tools have their _meta, and their scopes in the form that ChatGPT reads', async () => {
   const listening = await protect({ unauthorised: 'show' });
   const response = await send(listening, { method: 'tools/list' });
   const { result } = (await response.json()) as { result: { tools: Record<string, unknown>[] } };
@@ -224,7 +224,7 @@ test('listed tools carry their _meta, and what ChatGPT reads of their scopes', a
   });
 });
 
-test('a batch of calls is refused as a whole with the scopes of all of its calls', async () => {
+test('a batch of calls is refused as a whole, with the scopes of all its calls', async () => {
   const { url } = await protect();
   const call = (id: number, name: string) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } });
   const response = await fetch(url, {
@@ -236,19 +236,19 @@ test('a batch of calls is refused as a whole with the scopes of all of its calls
   expect(challengeOf(response)).toContain('scope="orders:write money"');
 });
 
-test('prompts, resources and other methods need a token also where tools are public', async () => {
+test('prompts, resources and other methods need a token even if tools are public', async () => {
   const listening = await protect();
   for (const method of ['prompts/get', 'resources/read', 'completion/complete', 'logging/setLevel'])
     expect((await send(listening, { method })).status).toBe(401);
 });
 
-test('names of methods that objects have by themselves are unknown methods, and no mistake of the server', async () => {
+test('names of built-in object methods are unknown methods, and not a server error', async () => {
   const listening = await protect();
   for (const method of ['__proto__', 'constructor', 'toString'])
     expect((await send(listening, { method })).status).toBe(401);
 });
 
-test('lists of what `configure` has added to the SDK need a token also where tools are public', async () => {
+test('lists that `configure` has added to the SDK need a token even if tools are public', async () => {
   const listening = await protect({}, [], (server) => {
     server.registerPrompt('internal', { description: 'Internal' }, () => ({ messages: [] }));
   });
@@ -257,7 +257,7 @@ test('lists of what `configure` has added to the SDK need a token also where too
   expect((await send(listening, { method: 'prompts/list', token })).status).toBe(200);
 });
 
-test('keys that cannot be read are no reason to throw a token away: 503, reported once to the log', async () => {
+test('if the keys cannot be loaded, a token gets 503, and the error is reported once', async () => {
   const errors: unknown[] = [];
   const registry = new ToolRegistry().register(
     defineTool({ name: 'work', description: 'x', execute: () => 1 }),
@@ -271,7 +271,7 @@ test('keys that cannot be read are no reason to throw a token away: 503, reporte
   expect(errors).toHaveLength(1);
 });
 
-test('the keys of the authorization server are read from its address, and again after a rotation', async () => {
+test('the keys of the authorization server are loaded from its address and cached', async () => {
   const { serve } = await import('../../setup/loopback.js');
   let published = issuer.keys;
   await using keys = await serve((_request, response) => {
@@ -280,12 +280,12 @@ test('the keys of the authorization server are read from its address, and again 
   const listening = await protect({ verify: jwks(new URL('/keys', keys.url)) });
   expect((await send(listening, { name: 'orders', token: await issuer.issue() })).status).toBe(200);
   published = { keys: [] };
-  // Keys that are cached still count; nothing is read again for a key that is known.
+  // A known key is cached, so nothing is loaded again.
   expect((await send(listening, { name: 'orders', token: await issuer.issue() })).status).toBe(200);
 });
 
 test.each(Object.entries(ERAS))(
-  'a client of %s lists public tools without a token, signs in, and goes on in the same connection',
+  'a client of %s calls public tools without a token, signs in, and continues on the same connection',
   async (_, options) => {
     const listening = await protect({ unauthorised: 'show' });
     let token: string | undefined;
@@ -304,7 +304,7 @@ test.each(Object.entries(ERAS))(
   },
 );
 
-test('a session belongs to its account: the token of another finds no session', async () => {
+test('a session belongs to its account: a token of another account gets 404', async () => {
   const { url } = await protect();
   const post = async (sub: string, body: unknown, session?: string) =>
     fetch(url, {
@@ -324,7 +324,7 @@ test('a session belongs to its account: the token of another finds no session', 
   expect((await post('mallory', list, session)).status).toBe(404);
 });
 
-test('tools read the scopes of the caller, and tools with scopes need them on every surface', async () => {
+test('a tool with scopes requires them in direct calls, too, and reads the scopes of the caller', async () => {
   const seen: unknown[] = [];
   const read = defineTool({
     name: 'read',
@@ -343,7 +343,7 @@ test('tools read the scopes of the caller, and tools with scopes need them on ev
   expect(seen).toEqual([['read', 'write']]);
 });
 
-test('a connection that lasts refuses tools with scopes at its start, unless `scope` says what its client may do', async () => {
+test('a lasting connection refuses tools with scopes at its start unless `scope` grants them', async () => {
   const work = defineTool({ name: 'work', description: 'Works', scopes: ['work'], execute: () => 'done' });
   const registry = new ToolRegistry().register(work);
   await using mcp = closing(createMcpServer(registry));
@@ -357,7 +357,7 @@ test('a connection that lasts refuses tools with scopes at its start, unless `sc
   await client.close();
 });
 
-test('a connection that lasts refuses prompts and resources with scopes at its start, together with the tools', async () => {
+test('a lasting connection refuses prompts and resources with scopes at its start, together with the tools', async () => {
   @Toolset()
   class Scoped {
     @Tool({ description: 'Works', scopes: ['work'] })
@@ -382,7 +382,7 @@ test('a connection that lasts refuses prompts and resources with scopes at its s
     expect(connect).toThrow("'work', 'reveal', 'secret' can only be called with some");
 });
 
-test('a run refuses tools with scopes at its start where its scope says none', async () => {
+test('a run refuses tools with scopes at its start if its scope grants none', async () => {
   const work = defineTool({ name: 'work', description: 'Works', scopes: ['work'], execute: () => 'done' });
   const config = { model: 'm', tools: [work], maxIterations: 2 };
   const messages = [{ role: 'user', content: 'Work.' }] as const;

@@ -1,4 +1,4 @@
-/** What a client over HTTP sends with every request. */
+/** The headers of every request of an HTTP client. */
 export const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
 
 /** The first request of a 2025-11-25 client. */

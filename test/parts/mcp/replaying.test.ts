@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { connectClient, ERAS, listen } from './mcp-connections.js';
 
-/** What the method was given, each time that it ran. */
+/** The arguments of the method in each of its runs. */
 const given: unknown[] = [];
 
 const registry = new ToolRegistry({
@@ -34,7 +34,7 @@ test.each(
     { era, options, sent: undefined, first: [] },
   ]),
 )(
-  'a method that changes $sent before it asks, and before it asks again, is run with what was sent ($era)',
+  'a method that changes $sent between its questions is run again with the original arguments ($era)',
   async ({ options, sent, first }) => {
     given.length = 0;
     const listening = await listen(registry);

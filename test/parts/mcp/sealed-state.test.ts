@@ -4,7 +4,7 @@ import { SealedState } from '../../../src/surfaces/mcp/sealed-state.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 
-test('only its owner opens what was sealed, only unchanged, and only with the same secret', () => {
+test('sealed state can only be opened by its owner, unchanged, and with the same secret', () => {
   const state = new SealedState('a secret', HOUR_MS);
   fc.assert(
     fc.property(fc.jsonValue(), fc.string(), fc.nat(), fc.nat(63), (value, owner, place, shift) => {
@@ -25,7 +25,7 @@ test('only its owner opens what was sealed, only unchanged, and only with the sa
   );
 });
 
-test('what was sealed opens for an hour', () => {
+test('sealed state can be opened for an hour', () => {
   const state = new SealedState(undefined, HOUR_MS);
   const text = state.seal({ n: 1 }, 'ada');
   const now = Date.now();
@@ -40,7 +40,7 @@ test('what was sealed opens for an hour', () => {
   }
 });
 
-test('no text opens by chance', () => {
+test('random text cannot be opened', () => {
   const state = new SealedState(undefined, HOUR_MS);
   fc.assert(fc.property(fc.string(), (text) => expect(state.open(text, '')).toBeUndefined()));
 });

@@ -21,7 +21,7 @@ function serve(...toolsets: ClassType[]) {
   return createMcpServer(new ToolRegistry().register(...discoverTools({ toolsets })));
 }
 
-/** The faults of toolsets, each as one text. */
+/** The faults of toolsets, each as one string. */
 function faultsOf(...toolsets: ClassType[]): readonly string[] {
   try {
     serve(...toolsets);
@@ -104,7 +104,7 @@ describe('wrong declarations are reported at start-up:', () => {
     },
   );
 
-  test('two resources of one URI, and two templates that match the same URIs', () => {
+  test('two resources with the same URI, and two templates that match the same URIs', () => {
     @Toolset()
     class Shop {
       @Resource('orders://all', 'All orders')
@@ -140,7 +140,7 @@ describe('wrong declarations are reported at start-up:', () => {
     ]);
   });
 
-  test('wrong options, with the names of those that the decorator has', () => {
+  test('invalid options, with the names of the valid ones', () => {
     @Toolset()
     class Shop {
       @Resource('orders://all', { priority: 5, mimetype: 'text/html' } as never)
@@ -161,7 +161,7 @@ describe('wrong declarations are reported at start-up:', () => {
     ]);
   });
 
-  test('completions of what does not exist, twice, or without a text', () => {
+  test('completions of unknown arguments, duplicate completions, and completions without a text', () => {
     @Toolset()
     class Shop {
       @Prompt('A prompt')
@@ -210,7 +210,7 @@ describe('wrong declarations are reported at start-up:', () => {
     ]);
   });
 
-  test('arguments of a prompt that no text can be', () => {
+  test('arguments of a prompt that cannot be sent as text', () => {
     class Address {
       @Param() city!: string;
     }
@@ -232,7 +232,7 @@ describe('wrong declarations are reported at start-up:', () => {
     ]);
   });
 
-  test('one name of two prompts', () => {
+  test('two prompts with the same name', () => {
     @Toolset()
     class Shop {
       @Prompt('A prompt')
@@ -309,7 +309,7 @@ async function connect() {
   return { client, close: () => client.close().then(() => mcp.close()) };
 }
 
-test('right declarations of prompts, resources and completions start and work', async () => {
+test('valid prompts, resources and completions are served', async () => {
   const { client, close } = await connect();
   const args = { text: 'a', count: '1', flag: 'true', due: '2030-01-02T00:00:00.000Z', size: '2' };
   expect(await client.getPrompt({ name: 'ask', arguments: args })).toMatchObject({
@@ -325,7 +325,7 @@ test('right declarations of prompts, resources and completions start and work', 
   await close();
 });
 
-test('errors of prompts speak of prompts', async () => {
+test('error messages about prompts call them prompts', async () => {
   const { client, close } = await connect();
   await expect(client.getPrompt({ name: 'zzz' })).rejects.toThrow('prompt not found: zzz');
   const own = new ToolRegistry().part('prompt').view({ deny: ['plan'] });

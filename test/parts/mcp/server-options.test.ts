@@ -34,7 +34,7 @@ async function connect(options: McpServerOptions, era: object): Promise<Client> 
 }
 
 describe.each(Object.entries(ERAS))('for a client of %s', (_era, era) => {
-  test('a server says who it is and how it is meant', async () => {
+  test('a server sends its name, version, title and instructions', async () => {
     const client = await connect(
       { name: 'shop', version: '1.2.0', title: 'The shop', instructions: 'Look first.' },
       era,
@@ -43,7 +43,7 @@ describe.each(Object.entries(ERAS))('for a client of %s', (_era, era) => {
     expect(client.getInstructions()).toBe('Look first.');
   });
 
-  test('the server’s policy is asked after the registry’s, and only about what that allowed', async () => {
+  test('the policy of the server decides after that of the registry, and only calls that it allowed', async () => {
     asked.length = 0;
     const client = await connect(
       {
@@ -62,7 +62,7 @@ describe.each(Object.entries(ERAS))('for a client of %s', (_era, era) => {
     expect(asked).toEqual(['registry about look', 'server about look', 'registry about secret']);
   });
 
-  test('a call of a tool without a limit of its own ends by the server’s', async () => {
+  test('a call of a tool without its own timeout ends after toolTimeoutMs', async () => {
     const client = await connect({ toolTimeoutMs: 50 }, era);
     expect(await client.callTool({ name: 'slow' })).toMatchObject({
       isError: true,
@@ -70,7 +70,7 @@ describe.each(Object.entries(ERAS))('for a client of %s', (_era, era) => {
     });
   });
 
-  test('what is not a tool is added beside the tools', async () => {
+  test('configure adds a prompt beside the tools', async () => {
     const client = await connect(
       {
         configure: (server) =>
@@ -95,7 +95,7 @@ test.each([
   [{ allowedHosts: 'any', allowedOrigins: ['app.example.org'] }, 'https://app.example.org', 400],
   [{ allowedHosts: 'any', allowedOrigins: ['app.example.org'] }, 'https://app.example.org.evil.example', 403],
   [{ allowedHosts: 'any', allowedOrigins: 'any' }, 'http://evil.example', 400],
-] as const)('with %j, a script of %s gets %d', async (options, origin, status) => {
+] as const)('with %j, a request from the origin %s gets %d', async (options, origin, status) => {
   const mcp = createMcpServer(registry, options);
   const host = 'allowedHosts' in options ? 'mcp.example.org' : 'localhost';
   const headers = {
@@ -105,7 +105,7 @@ test.each([
   };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
   const response = await mcp.fetch(new Request(`http://${host}/mcp`, { method: 'POST', headers, body }));
-  // What passes has no session yet, which is another matter.
+  // An accepted request gets 400, because it has no session.
   expect(response.status).toBe(status);
   await mcp.close();
 });
@@ -118,7 +118,7 @@ test.each([
   '[::1',
   '%00',
   'localhost/x',
-])('a request over HTTP whose Host is %j is refused, and is no failure of the server', async (host) => {
+])('an HTTP request with the Host %j is refused, and not reported as an error', async (host) => {
   const reported: unknown[] = [];
   listening = await listen(registry, { onError: (error) => reported.push(error) });
   const sent = request(listening.url, { method: 'POST', headers: { host } }).end('{}');
@@ -128,7 +128,7 @@ test.each([
   expect(reported).toEqual([]);
 });
 
-test('a method that the Fetch API lacks is refused with those that are possible, and is no failure of the server', async () => {
+test('a method that the Fetch API lacks is refused with the allowed methods, and not reported as an error', async () => {
   const reported: unknown[] = [];
   listening = await listen(registry, { onError: (error) => reported.push(error) });
   const [response] = await once(request(listening.url, { method: 'TRACE' }).end(), 'response');
@@ -137,7 +137,7 @@ test('a method that the Fetch API lacks is refused with those that are possible,
   expect(reported).toEqual([]);
 });
 
-test('whose a session is, the application may say', async () => {
+test('the application decides with `principal` whose session it is', async () => {
   listening = await listen(registry, { principal: (authInfo) => authInfo?.clientId ?? 'nobody' });
   const { url } = listening;
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
@@ -160,7 +160,7 @@ test('whose a session is, the application may say', async () => {
   expect((await post(list, session)).status).toBe(404);
 });
 
-describe('names that a server lets through', () => {
+describe('allowed hosts and origins', () => {
   const statusFor = async (options: McpServerOptions, host: string, origin?: string) => {
     const mcp = createMcpServer(registry, options);
     const response = await mcp.fetch(
@@ -174,7 +174,7 @@ describe('names that a server lets through', () => {
       }),
     );
     await mcp.close();
-    // What passes has no session yet, which is another matter.
+    // An accepted request gets 400, because it has no session.
     return response.status;
   };
 
@@ -189,7 +189,7 @@ describe('names that a server lets through', () => {
     ['[::1]:3000', '[::1]:3000', 400],
     ['example.org', 'mcp.example.org', 403],
     ['localhost', 'not a host', 403],
-  ])('with the host %s, requests for %s get %d', async (allowed, host, status) => {
+  ])('with the allowed host %s, requests for %s get %d', async (allowed, host, status) => {
     expect(await statusFor({ allowedHosts: [allowed] }, host)).toBe(status);
   });
 
@@ -206,18 +206,18 @@ describe('names that a server lets through', () => {
     ['vscode-webview://*', 'vscode-webview://1a2b3c', 400],
     ['vscode-webview://*', 'https://1a2b3c', 403],
     ['app.example.org', 'null', 403],
-  ])('with the origin %s, scripts of %s get %d', async (allowed, origin, status) => {
+  ])('with the allowed origin %s, requests from %s get %d', async (allowed, origin, status) => {
     expect(await statusFor({ allowedOrigins: [allowed] }, 'localhost', origin)).toBe(status);
   });
 
-  test('pages of a host whose port counts may send requests from that port alone', async () => {
+  test('pages of a host that is allowed with a port may send requests from that port only', async () => {
     const options = { allowedHosts: ['mcp.example.org:8080'] };
     const host = 'mcp.example.org:8080';
     expect(await statusFor(options, host, 'https://mcp.example.org:8080')).toBe(400);
     expect(await statusFor(options, host, 'https://mcp.example.org')).toBe(403);
   });
 
-  test('who is refused is told of once, with what to do about it', async () => {
+  test('a refused host or origin is reported once, with the option that allows it', async () => {
     const errors: unknown[] = [];
     const mcp = createMcpServer(registry, { onError: (error) => errors.push(String(error)) });
     for (const host of ['shop.example.org', 'shop.example.org', 'localhost'])
@@ -232,7 +232,7 @@ describe('names that a server lets through', () => {
   });
 });
 
-describe('options that cannot be meant', () => {
+describe('invalid options:', () => {
   test.each([
     [
       { allowedHosts: 'mcp.example.org' },
@@ -258,13 +258,13 @@ describe('options that cannot be meant', () => {
     [{ onAsyncResult: true }, /onAsyncResult is true/],
     [{ name: 7 }, /name is 7/],
     [{ sessions: true }, /sessions is true/],
-  ])('%j is refused with what to write', (options, message) => {
+  ])('%j is refused with a message that shows the valid form', (options, message) => {
     const create = () => createMcpServer(registry, options as never);
     expect(create).toThrow(InvalidOptionsError);
     expect(create).toThrow(message);
   });
 
-  test('are named all together, also with a registry that is none', () => {
+  test('all are reported together, also with an invalid registry', () => {
     const options = {
       allowedHosts: ['*', 'https://a.example'],
       scope: {},

@@ -8,7 +8,7 @@ import { ToolRegistry } from 'toolwright';
 import { connectMcp, followMcpTools } from 'toolwright/mcp';
 import { serve } from '../../setup/loopback.js';
 
-/** A server as many are: it writes its log to standard output, and one of its tools is its end. */
+/** Like many servers, it writes its log to standard output; its tool `die` ends the process. */
 const SERVER = `
 import { createInterface } from 'node:readline';
 const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
@@ -40,7 +40,7 @@ afterEach(async () => {
   for (const one of closing.splice(0)) await one.close();
 });
 
-test('a process that writes noise is understood, and one that died is started again', async () => {
+test('output of a process that is not MCP is ignored, and a process that died is restarted', async () => {
   let starts = 0;
   const start = async () => {
     const client = new Client({ name: 'a-client', version: '1' });
@@ -83,7 +83,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
 });
 `;
 
-test('a server that never answers is given up after half a minute, and named', async () => {
+test('a server that never answers is reported with its name after 30 seconds', async () => {
   writeFileSync(join(folder, 'silent.mjs'), SILENT);
   await using http = await serve(() => {});
   const problemOf = (prefix: string, server: Parameters<typeof connectMcp>[0]) =>

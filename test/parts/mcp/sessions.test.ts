@@ -50,7 +50,7 @@ async function eventually(holds: () => boolean): Promise<void> {
   while (!holds()) await wait(10);
 }
 
-test('a 2025-11-25 client has a session of its own, which it can end', async () => {
+test('a 2025-11-25 client has its own session, which it can end', async () => {
   const at = await open();
   const [one, other] = [await connectClient(at.url), await connectClient(at.url)];
   expect(at.mcp.sessionCount).toBe(2);
@@ -61,7 +61,7 @@ test('a 2025-11-25 client has a session of its own, which it can end', async () 
   await other.close();
 });
 
-test('a principal that has as many sessions as it may makes room of its own, and takes nobody else’s', async () => {
+test('a new session of a principal at its limit ends the oldest of its own, and none of other principals', async () => {
   const at = await open({ sessions: { maxPerPrincipal: 2, max: 5 } });
   const anna = await begin(at, { authorization: 'Bearer anna' });
   const bert = [];
@@ -79,12 +79,12 @@ test('a principal that has as many sessions as it may makes room of its own, and
   };
   expect(await alive(anna, 'anna')).toBe(200);
   expect(await Promise.all(bert.map((id) => alive(id, 'bert')))).toEqual([404, 404, 200, 200]);
-  // Without tokens nobody can be told apart, and only the whole is bounded.
+  // Without tokens, callers cannot be told apart, and only the total limit applies.
   for (let count = 0; count < 2; count += 1) await begin(at);
   expect(at.mcp.sessionCount).toBe(5);
 });
 
-test('a 2026-07-28 client leaves nothing behind', async () => {
+test('a 2026-07-28 client creates no session', async () => {
   const at = await open();
   const client = await connectClient(at.url, { options: ERAS['2026-07-28'] });
   await client.callTool({ name: 'ping_pong' });
@@ -92,7 +92,7 @@ test('a 2026-07-28 client leaves nothing behind', async () => {
   await client.close();
 });
 
-test('a session ends by silence, and not while its client listens', async () => {
+test('a session ends after its idle time, but not while its client listens', async () => {
   const at = await open({ sessions: { idleMs: 1_000 } });
   const silent = await begin(at);
   const listening = await begin(at);
@@ -108,7 +108,7 @@ test('a session ends by silence, and not while its client listens', async () => 
   await eventually(() => at.mcp.sessionCount === 0);
 });
 
-test('a session is of no use to another user', async () => {
+test('a session cannot be used by another user', async () => {
   const at = await open();
   const session = { 'mcp-session-id': await begin(at, { authorization: 'Bearer ada' }) };
   expect((await post(at, LIST, session)).status).toBe(404);
@@ -117,7 +117,7 @@ test('a session is of no use to another user', async () => {
   expect(await own.text()).toContain('ping_pong');
 });
 
-test('one session too many makes the one end that has been silent longest, and its client begins anew', async () => {
+test('a session beyond the limit ends the session that has been idle longest', async () => {
   const at = await open({ sessions: { max: 2 } });
   const [older, newer] = [await begin(at), await begin(at)];
   await (await post(at, LIST, { 'mcp-session-id': older })).text();
@@ -128,17 +128,17 @@ test('one session too many makes the one end that has been silent longest, and i
     expect(await (await post(at, LIST, { 'mcp-session-id': id })).text()).toContain('ping_pong');
 });
 
-test('where no session is silent, one too many is told to come back later', async () => {
+test('a session beyond the limit is refused with Retry-After if no session is idle', async () => {
   const at = await open({ sessions: { max: 3 } });
   const [listener, caller, leaver] = [await begin(at), await begin(at), await begin(at)];
   const stream = await fetch(at.url, {
     headers: { accept: 'text/event-stream', 'mcp-session-id': listener },
   });
   const call = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'wait' } };
-  // With its revision, a client gets a stream before there is anything in it.
+  // With this header, a client gets a stream before its first event.
   const revision = { 'mcp-protocol-version': '2025-11-25' };
   const answer = await post(at, call, { 'mcp-session-id': caller, ...revision });
-  // Its call goes on without a stream.
+  // Its call continues without a stream.
   await (await post(at, call, { 'mcp-session-id': leaver, ...revision })).body?.cancel();
   await eventually(() => waiting.length === 2);
   const refused = await post(at, INITIALIZE);
@@ -151,7 +151,7 @@ test('where no session is silent, one too many is told to come back later', asyn
   await stream.body?.cancel();
 });
 
-test('of many that begin at once, no more get a session than there is room for', async () => {
+test('concurrent requests never start more sessions than the limit', async () => {
   const mcp = createMcpServer(registry, { sessions: { max: 2 } });
   const start = () =>
     mcp.fetch(
@@ -167,13 +167,13 @@ test('of many that begin at once, no more get a session than there is room for',
   await mcp.close();
 });
 
-test('what begins no session takes no room from those that do', async () => {
+test('requests that start no session do not count toward the limit', async () => {
   const at = await open({ sessions: { max: 1 } });
   for (const body of [LIST, 'no message', LIST]) expect((await post(at, body)).status).toBe(400);
   expect((await post(at, INITIALIZE)).status).toBe(200);
 });
 
-test('what is not a beginning of a session begins none', async () => {
+test('an invalid first request or an unknown session id starts no session', async () => {
   const at = await open();
   expect((await post(at, LIST)).status).toBe(400);
   expect((await fetch(at.url, { headers: { accept: 'text/event-stream' } })).status).toBe(400);
@@ -182,7 +182,7 @@ test('what is not a beginning of a session begins none', async () => {
   expect(at.mcp.sessionCount).toBe(0);
 });
 
-test('without sessions, each request of a 2025-11-25 client stands alone', async () => {
+test('without sessions, each request of a 2025-11-25 client is independent', async () => {
   const at = await open({ sessions: false });
   const client = await connectClient(at.url);
   expect(await client.callTool({ name: 'ping_pong' })).toMatchObject({ content: [{ text: 'pong' }] });
@@ -190,7 +190,7 @@ test('without sessions, each request of a 2025-11-25 client stands alone', async
   await client.close();
 });
 
-test('a closed server has ended every session, and the registry knows it no more', async () => {
+test('a closed server has ended every session and refuses requests, and its registry still takes tools', async () => {
   const at = await open();
   const client = await connectClient(at.url);
   await at.mcp.close();
@@ -201,13 +201,13 @@ test('a closed server has ended every session, and the registry knows it no more
 });
 
 test.each([{ pageSize: 0 }, { sessions: { idleMs: Number.NaN } }, { stateKey: 'too short' }])(
-  'options that cannot be meant are refused: %j',
+  'invalid options are refused: %j',
   (options) => {
     expect(() => createMcpServer(registry, options)).toThrow(InvalidOptionsError);
   },
 );
 
-test('a body that is too large is not read', async () => {
+test('a body that is too large is refused with 413', async () => {
   const at = await open({ maxRequestBytes: 1_000 });
   const large = { ...INITIALIZE, params: { ...INITIALIZE.params, filler: 'x'.repeat(2_000) } };
   expect((await post(at, large)).status).toBe(413);
@@ -220,22 +220,19 @@ test.each([
   [{ host: '127.0.0.1', origin: 'http://evil.example' }, 403],
   [{ host: '127.0.0.1', origin: 'null' }, 403],
   [{ host: '[::1]:80', origin: 'http://localhost:5173' }, 400],
-])(
-  'a request with %j gets %d: names that were pointed at this machine are refused',
-  async (headers, status) => {
-    const mcp = createMcpServer(registry);
-    const request = (name: string) =>
-      new Request(`http://${name}/mcp`, {
-        method: 'POST',
-        headers: { ...JSON_HEADERS, ...headers },
-        body: JSON.stringify(LIST),
-      });
-    expect((await mcp.fetch(request('127.0.0.1'))).status).toBe(status);
-    await mcp.close();
-  },
-);
+])('a request with %j gets %d, which prevents DNS rebinding', async (headers, status) => {
+  const mcp = createMcpServer(registry);
+  const request = (name: string) =>
+    new Request(`http://${name}/mcp`, {
+      method: 'POST',
+      headers: { ...JSON_HEADERS, ...headers },
+      body: JSON.stringify(LIST),
+    });
+  expect((await mcp.fetch(request('127.0.0.1'))).status).toBe(status);
+  await mcp.close();
+});
 
-test('a server that is reached by a name of its own says so', async () => {
+test('a server with its own host name accepts only that name', async () => {
   const mcp = createMcpServer(registry, { allowedHosts: ['mcp.example.org'] });
   const statusOf = async (host: string, origin?: string) => {
     const headers = { ...JSON_HEADERS, host, ...(origin === undefined ? {} : { origin }) };

@@ -66,7 +66,7 @@ interface Shop {
   call(name: string): Promise<string>;
 }
 
-/** A server that lists its tools for everybody, and asks for a sign-in when one of them is called. */
+/** A server that lists its tools to everybody, and asks for a sign-in when a protected tool is called. */
 function serveOpenly(): Promise<OddServers> {
   return serveOddly(
     shopTools().register(
@@ -75,7 +75,7 @@ function serveOpenly(): Promise<OddServers> {
   );
 }
 
-/** Another process, or another start of the same one. */
+/** A client in another process, or after a restart. */
 async function visit(auth: Partial<McpAuth> = {}, { url } = servers): Promise<Shop> {
   const connect = connectMcp({
     url,
@@ -88,14 +88,14 @@ async function visit(auth: Partial<McpAuth> = {}, { url } = servers): Promise<Sh
   };
 }
 
-test('a client signs in once, and the next one finds its tokens', async () => {
+test('a client signs in once, and the next client uses the stored tokens', async () => {
   const shop = await visit();
   expect(await shop.call('orders')).toBe('orders of ada');
   expect(await (await visit()).call('orders')).toBe('orders of ada');
   expect(servers.grants).toEqual(['authorization_code']);
 });
 
-test('a call that needs more scopes asks for them together with those of before', async () => {
+test('a call that needs more scopes asks for them together with the earlier scopes', async () => {
   await using open = await serveOpenly();
   const shop = await visit({}, open);
   expect(await shop.call('ping')).toBe('pong');
@@ -107,7 +107,7 @@ test('a call that needs more scopes asks for them together with those of before'
   expect(open.visits).toHaveLength(2);
 });
 
-test('a token that expired is renewed, and the renewed one is stored', async () => {
+test('an expired token is refreshed, and the new token is stored', async () => {
   const shop = await visit();
   await shop.call('orders');
   for (const _time of [1, 2]) {
@@ -119,7 +119,7 @@ test('a token that expired is renewed, and the renewed one is stored', async () 
   expect(servers.visits).toHaveLength(1);
 });
 
-test('clients that renew the same token at once use it once', async () => {
+test('clients that refresh the same token at the same time send one request', async () => {
   const shops = [await visit(), await visit(), await visit()];
   for (const shop of shops) await shop.call('orders');
   servers.grants.length = 0;
@@ -134,13 +134,13 @@ test('clients that renew the same token at once use it once', async () => {
 
 const SECRET = 'a secret of the application, long enough';
 
-/** Where the tokens of several processes are: here, and the expression that makes the same in another process. */
+/** A token store that several processes share, and the expression that creates it in another process. */
 interface SharedTokens {
   readonly tokens: McpTokenStore;
   readonly expression: string;
 }
 
-/** Three processes whose token expired call at once. */
+/** Lets three processes call at the same time with an expired token. */
 async function expectOneRenewal({ tokens, expression }: SharedTokens): Promise<void> {
   const shop = await visit({ tokens });
   await shop.call('orders');
@@ -168,10 +168,10 @@ async function expectOneRenewal({ tokens, expression }: SharedTokens): Promise<v
   expect(await shop.call('orders')).toBe('orders of ada');
 }
 
-test('processes that renew the same token of a file at once use it once, and all go on', () =>
+test('processes that refresh the same token of a file at the same time send one request, and all continue', () =>
   expectOneRenewal({ tokens: fileTokens(path), expression: `fileTokens(${JSON.stringify(path)})` }));
 
-test('processes that renew the same token in SQLite at once use it once, and all go on', async () => {
+test('processes that refresh the same token in SQLite at the same time send one request, and all continue', async () => {
   const options = { path: join(folder, 'agent.sqlite') };
   const store = new SqliteRunStore(options);
   const expression = `storeTokens(new SqliteRunStore(${JSON.stringify(options)}), '${SECRET}')`;
@@ -182,7 +182,7 @@ test('processes that renew the same token in SQLite at once use it once, and all
 describePostgres('with PostgreSQL', (postgres) => {
   const schemas = new TestSchemas(postgres);
 
-  test('processes that renew the same token at once use it once, and all go on', async () => {
+  test('processes that refresh the same token at the same time send one request, and all continue', async () => {
     const options = { connectionString: postgres.url, schema: schemas.newSchema() };
     const store = new PostgresRunStore(options);
     const expression = `storeTokens(new PostgresRunStore(${JSON.stringify(options)}), '${SECRET}')`;
@@ -191,7 +191,7 @@ describePostgres('with PostgreSQL', (postgres) => {
   });
 });
 
-test('after everything was revoked, the user signs in again', async () => {
+test('the user signs in again after all tokens were revoked', async () => {
   const warn = jest.spyOn(console, 'warn').mockImplementation(() => {});
   const shop = await visit();
   await shop.call('orders');
@@ -203,7 +203,7 @@ test('after everything was revoked, the user signs in again', async () => {
   warn.mockRestore();
 });
 
-test('an authorization server that is out of order costs no sign-in', async () => {
+test('a failing authorization server does not require a new sign-in', async () => {
   const warn = jest.spyOn(console, 'warn').mockImplementation(() => {});
   const shop = await visit();
   await shop.call('orders');
@@ -218,7 +218,7 @@ test('an authorization server that is out of order costs no sign-in', async () =
   warn.mockRestore();
 });
 
-test('an authorization server that fails is named with its address, and the MCP server is not blamed', async () => {
+test('a failing authorization server is reported with its address, and not as the MCP server', async () => {
   const gone = await serve(() => {});
   await gone[Symbol.asyncDispose]();
   await using busy = await serve((_request, response) => response.writeHead(503).end());
@@ -250,7 +250,7 @@ test('a token of another account is refused, and the user signs in again', async
   expect(await shop.call('orders')).toBe('orders of ada');
 });
 
-test('users of one server have their own tokens', async () => {
+test('users of one server have separate tokens', async () => {
   const shop = await visit({ account: 'ada' });
   expect(await shop.call('orders')).toBe('orders of ada');
   servers.behaviour.account = 'bob';
@@ -258,7 +258,7 @@ test('users of one server have their own tokens', async () => {
   expect(await shop.call('orders')).toBe('orders of ada');
 });
 
-test('calls that need a sign-in at the same time open one page', async () => {
+test('concurrent calls that need a sign-in open one page', async () => {
   await using open = await serveOpenly();
   const shop = await visit({}, open);
   const texts = await Promise.all([shop.call('order'), shop.call('order'), shop.call('order')]);
@@ -266,7 +266,7 @@ test('calls that need a sign-in at the same time open one page', async () => {
   expect(open.visits).toHaveLength(1);
 });
 
-test('a user who does not sign in ends the sign-in after ten minutes', async () => {
+test('a sign-in fails after ten minutes without the user', async () => {
   const timeout = AbortSignal.timeout.bind(AbortSignal);
   const limits = jest
     .spyOn(AbortSignal, 'timeout')
@@ -284,7 +284,7 @@ test('a user who does not sign in ends the sign-in after ten minutes', async () 
   expect(await (await visit()).call('orders')).toBe('orders of ada');
 });
 
-test('an address that belongs to no sign-in is refused, and one that was used', async () => {
+test('an address that belongs to no sign-in or was used before is refused', async () => {
   const pages: string[] = [];
   const connect = connectMcp({
     url: servers.url,
@@ -306,14 +306,14 @@ test('an address that belongs to no sign-in is refused, and one that was used', 
   expect(await mcpTools(connect)).toHaveLength(3);
 });
 
-test('without a user who could sign in, the error names the server and what to set', async () => {
+test('without onSignIn, the error names the server and the option to set', async () => {
   const connect = connectMcp({ url: servers.url, auth: { redirectUrl } });
   await expect(mcpTools(connect)).rejects.toThrow(
     `The MCP server ${servers.url} needs a sign-in: set \`auth.onSignIn\``,
   );
 });
 
-test('the tool for a sign-in takes no name after it was needed, or after the following has ended', async () => {
+test('the sign-in tool frees its name after the sign-in and on close', async () => {
   const auth = { redirectUrl, tokens: fileTokens(path) };
   const registry = new ToolRegistry();
   const follow = ({ url }: OddServers) => followMcpTools(registry, connectMcp({ url, auth }));
@@ -338,7 +338,7 @@ test('the tool for a sign-in takes no name after it was needed, or after the fol
   expect(registry.list()).toEqual(['orders', 'order', 'headers']);
 });
 
-test('secrets are in the file of tokens, which only its user can read, and nowhere else', async () => {
+test('secrets are only in the token file, which only its user can read', async () => {
   const said: unknown[] = [];
   const logger = Object.fromEntries(
     ['debug', 'info', 'warn', 'error'].map((level) => [level, (...given: unknown[]) => said.push(given)]),
@@ -372,7 +372,7 @@ test('secrets are in the file of tokens, which only its user can read, and nowhe
   if (process.platform !== 'win32') expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test('a file that contains no tokens is reported and not replaced', async () => {
+test('a file that contains no tokens is reported, and not overwritten', async () => {
   const file = join(folder, 'notes.txt');
   writeFileSync(file, 'notes');
   await expect(visit({ tokens: fileTokens(file) })).rejects.toThrow('is not a file of tokens');

@@ -84,7 +84,7 @@ registry.register(
 
 const accept = (content: ElicitResult['content'] = {}): ElicitResult => ({ action: 'accept', content });
 
-describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, options) => {
+describe.each(Object.entries(ERAS))('a client of %s that supports forms', (_era, options) => {
   let listening: Listening;
   let client: Client;
   let asked: ElicitRequest['params'][];
@@ -109,7 +109,7 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
     await listening.close();
   });
 
-  test('is shown every argument of what it approves, whatever stands before it and however it is written', async () => {
+  test('is shown every argument that it approves, also long and disguised ones', async () => {
     answers = [accept()];
     const args = {
       note: 'n'.repeat(3_000),
@@ -129,14 +129,14 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
     for (const hidden of ['\u202e', '\u2066', '\u001b']) expect(message).not.toContain(hidden);
   });
 
-  test('runs a tool again with what was sent, whatever the tool did to its arguments', async () => {
+  test('runs a tool again with the original arguments, even if the tool has changed them', async () => {
     answers = [accept({ answer: true }), accept({ answer: true })];
     const result = await client.callTool({ name: 'pack', arguments: { list: ['a', 'b', 'c'] } });
     expect(result.content).toEqual([{ type: 'text', text: 'a,b,c' }]);
     expect(asked).toHaveLength(2);
   });
 
-  test('is asked nothing where its user could not read what it would approve', async () => {
+  test('is not asked if its user could not read all that it would approve', async () => {
     const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`key${index}`, index]));
     for (const args of [many, { note: 'a word. '.repeat(1_100), amount: 1 }]) {
       const result = await client.callTool({ name: 'pay', arguments: args });
@@ -146,7 +146,7 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
     expect([asked, placed]).toEqual([[], []]);
   });
 
-  test('is asked for its user’s approval, with the arguments, before anything runs', async () => {
+  test('is asked to approve the arguments before anything runs', async () => {
     answers = [accept()];
     const result = await client.callTool({ name: 'place_order', arguments: { sku: 'a-1', gift: true } });
     expect(result.content).toEqual([
@@ -162,20 +162,20 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
     expect(placed).toEqual(['a-1']);
   });
 
-  test.each(['decline', 'cancel'] as const)('gets a refusal where its user says %s', async (action) => {
+  test.each(['decline', 'cancel'] as const)('gets a refusal if its user chooses %s', async (action) => {
     answers = [{ action }];
     const result = await client.callTool({ name: 'place_order', arguments: { sku: 'a-1' } });
     expect(result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('the user') }] });
     expect(placed).toEqual([]);
   });
 
-  test('is not asked about arguments that are wrong', async () => {
+  test('is not asked about invalid arguments', async () => {
     const result = await client.callTool({ name: 'place_order', arguments: {} });
     expect(result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('sku') }] });
     expect(asked).toEqual([]);
   });
 
-  test('answers one question after the other; what was done in between is done once', async () => {
+  test('answers one question after the other, and the work in between is done once', async () => {
     answers = [accept({ answer: 4 }), accept({ name: 'Ada', mail: 'ada@example.org' })];
     const result = await client.callTool({ name: 'book' });
     expect(result.content).toEqual([
@@ -196,14 +196,14 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
     ]);
   });
 
-  test('is asked again, and told why, where an answer does not fit', async () => {
+  test('is asked again with the reason if an answer is invalid', async () => {
     answers = [accept({ answer: 3 }), accept({ answer: 2 }), accept({ name: 'Ada' })];
     const result = await client.callTool({ name: 'book' });
     expect(result.content).toEqual([{ type: 'text', text: 'r1: 2 nights for {"name":"Ada"}' }]);
     expect(asked[1]?.message).toContain('How many nights?\n(its value does not fit');
   });
 
-  test('need not answer any more once the call is cancelled', async () => {
+  test('no longer has to answer once the call is cancelled', async () => {
     const isAsked = Promise.withResolvers<void>();
     const isSpared = Promise.withResolvers<void>();
     client.setRequestHandler('elicitation/create', (_request, { mcpReq }) => {
@@ -224,7 +224,7 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
     expect(placed).toEqual([]);
   });
 
-  test('gets the error where no form can hold the answer, or its side was to run the tool', async () => {
+  test('gets an error if no form can express the answer, or the tool has no function', async () => {
     for (const name of ['ask_deeply', 'elsewhere']) {
       const result = await client.callTool({ name, arguments: { sku: 'a' } });
       expect(result.isError).toBe(true);
@@ -233,7 +233,7 @@ describe.each(Object.entries(ERAS))('a client of %s that has forms', (_era, opti
   });
 });
 
-describe.each(Object.entries(ERAS))('what a client of %s gives itself', (era, options) => {
+describe.each(Object.entries(ERAS))('sampling and roots of a client of %s', (era, options) => {
   let written = 0;
   const asking = new ToolRegistry().register(
     defineTool({
@@ -278,7 +278,7 @@ describe.each(Object.entries(ERAS))('what a client of %s gives itself', (era, op
     }
   }
 
-  test('is asked for side by side, and what was done before is not done again', async () => {
+  test('are requested in parallel, and the work before them is done once', async () => {
     written = 0;
     expect(await callWith(capabilities)).toMatchObject({
       content: [{ text: '{"type":"text","text":"10 tokens"} in file:///work by Ada' }],
@@ -290,7 +290,7 @@ describe.each(Object.entries(ERAS))('what a client of %s gives itself', (era, op
     ['sampling', { elicitation: {}, roots: {} }],
     ['roots', { elicitation: {}, sampling: {} }],
   ])(
-    'is not asked for where it is not offered, and the client learns what is missing: %s',
+    'are not requested from a client that does not offer them, and the error names the missing one: %s',
     async (missing, offered) => {
       const call = callWith(offered);
       if (era === '2026-07-28')
@@ -308,8 +308,8 @@ describe.each(Object.entries(ERAS))('what a client of %s gives itself', (era, op
   );
 });
 
-describe.each(Object.entries(ERAS))('a client of %s that has no forms', (_era, options) => {
-  test('gets the error that stands for the question', async () => {
+describe.each(Object.entries(ERAS))('a client of %s that does not support forms', (_era, options) => {
+  test('gets an error that contains the question', async () => {
     const listening = await listen(registry);
     const client = await connectClient(listening.url, { options });
     for (const name of ['place_order', 'book']) {
@@ -324,7 +324,7 @@ describe.each(Object.entries(ERAS))('a client of %s that has no forms', (_era, o
   });
 });
 
-describe('what a 2026-07-28 client keeps of a suspended call', () => {
+describe('the requestState of a suspended call of a 2026-07-28 client', () => {
   let listening: Listening;
   let ada: Client;
   const manual = {
@@ -357,7 +357,7 @@ describe('what a 2026-07-28 client keeps of a suspended call', () => {
   const resume = (client: Client, kept: object, name = 'place_order', sku = 'a-1') =>
     client.request({ method: 'tools/call', params: { name, arguments: { sku }, ...kept } });
 
-  test('is all that is needed to go on, on another server with the same key', async () => {
+  test('is enough to continue on another server with the same key', async () => {
     const kept = await suspend(ada);
     const other = await listen(registry, { stateKey: 'a secret of at least 32 characters!' });
     const elsewhere = await connectClient(other.url, { options: manual, user: 'ada' });
@@ -366,19 +366,19 @@ describe('what a 2026-07-28 client keeps of a suspended call', () => {
     await other.close();
   });
 
-  test('makes the call as often as it is sent with its answers', async () => {
+  test('executes the call each time it is sent with its answers', async () => {
     const kept = await suspend(ada);
     await resume(ada, kept);
     await resume(ada, kept);
     expect(placed).toEqual(['a-1', 'a-1']);
   });
 
-  test('says nothing to who reads it', async () => {
+  test('does not contain the arguments in readable form', async () => {
     const { requestState } = await suspend(ada);
     expect(Buffer.from(requestState, 'base64url').toString('latin1')).not.toContain('a-1');
   });
 
-  test('is of no use to another user, for another tool, or when it was changed', async () => {
+  test('is refused from another user, for another tool, or if it was changed', async () => {
     const kept = await suspend(ada);
     const bob = await connectClient(listening.url, { options: manual, user: 'bob' });
     await expect(resume(bob, kept)).rejects.toMatchObject({ code: -32602 });
@@ -389,7 +389,7 @@ describe('what a 2026-07-28 client keeps of a suspended call', () => {
     await bob.close();
   });
 
-  test('is of no use for other arguments', async () => {
+  test('is refused with other arguments', async () => {
     const kept = await suspend(ada);
     await expect(resume(ada, kept, 'place_order', 'b-2')).rejects.toMatchObject({ code: -32602 });
     expect(placed).toEqual([]);

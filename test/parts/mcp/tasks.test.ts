@@ -76,7 +76,7 @@ const call = (url: URL, name: string, args: object = {}, asking?: Asking) =>
   send(url, 'tools/call', { name, arguments: args }, asking);
 const get = (url: URL, taskId: string, asking?: Asking) => send(url, 'tasks/get', { taskId }, asking);
 
-/** The task once it has another status than `working`. */
+/** The task as soon as its status is no longer `working`. */
 async function settled(url: URL, taskId: string, asking?: Asking): Promise<Response> {
   for (;;) {
     const task = await get(url, taskId, asking);
@@ -110,7 +110,7 @@ const REFUND = defineTool({
   execute: ({ order }) => `Refunded ${order}`,
 });
 
-/** A tool whose started work ends only when it is stopped. */
+/** A tool whose started work ends only when it is aborted. */
 const endlessTool = (onStopped: () => void) =>
   defineTool({
     name: 'endless',
@@ -127,7 +127,7 @@ const endlessTool = (onStopped: () => void) =>
       ),
   });
 
-test('A background tool is a task for a client with the extension, and waits for others', async () => {
+test('a background tool is a task for a client with the extension, and a plain call for others', async () => {
   const { url } = await serving([IMPORT, GREETING], { tasks: new MemoryRunStore() });
   const { capabilities } = await send(url, 'server/discover', {});
   expect(capabilities.extensions).toEqual({ [TASKS]: {} });
@@ -148,7 +148,7 @@ test('A background tool is a task for a client with the extension, and waits for
   expect(waited).toMatchObject({ resultType: 'complete', structuredContent: { from: 'shop' } });
 });
 
-test('The methods of tasks need the extension, and so does a tool that only runs as a task', async () => {
+test('the task methods require the extension, and so does a tool that only runs as a task', async () => {
   const tasks = { store: new MemoryRunStore(), required: ['import_*'] };
   const { url } = await serving([IMPORT], { tasks });
   const without = { capabilities: {} };
@@ -161,7 +161,7 @@ test('The methods of tasks need the extension, and so does a tool that only runs
   expect(await call(url, 'import_orders', { from: 'shop' }, without)).toMatchObject({ error: missing });
 });
 
-test('A call that waits for an approval is a task that the client answers', async () => {
+test('a call that waits for an approval is a task that the client answers', async () => {
   const store = new MemoryRunStore();
   const { url } = await serving([REFUND], { tasks: store });
   const created = await call(url, 'refund', { order: 'o1' });
@@ -186,7 +186,7 @@ test('A call that waits for an approval is a task that the client answers', asyn
   expect(await update({ [key]: { action: 'decline' } })).toMatchObject({ resultType: 'complete' });
 });
 
-test('A declined approval ends the task with the refusal', async () => {
+test('a declined approval completes the task with the refusal', async () => {
   const { url } = await serving([REFUND], { tasks: new MemoryRunStore() });
   const { taskId } = await call(url, 'refund', { order: 'o1' });
   const { inputRequests } = await get(url, taskId);
@@ -198,7 +198,7 @@ test('A declined approval ends the task with the refusal', async () => {
   expect(result.content[0].text).toContain('the user declined');
 });
 
-test('Questions of a task are answered one at a time', async () => {
+test('questions of a task can be answered one at a time', async () => {
   const asking = defineTool({
     name: 'book',
     description: 'Books a table',
@@ -231,7 +231,7 @@ test('Questions of a task are answered one at a time', async () => {
   expect(await settled(url, taskId)).toMatchObject({ result: { content: [{ text: 'Ada, 4' }] } });
 });
 
-test('A cancelled task stops its tool', async () => {
+test('a cancelled task stops its tool', async () => {
   const stopped = Promise.withResolvers<unknown>();
   const slow = defineTool({
     name: 'slow',
@@ -254,7 +254,7 @@ test('A cancelled task stops its tool', async () => {
   expect(await get(url, taskId)).toMatchObject({ status: 'cancelled' });
 });
 
-test('A task belongs to its caller, and ids are not guessed', async () => {
+test('a task belongs to its caller, and is not found by others', async () => {
   const { url } = await serving([IMPORT], { tasks: new MemoryRunStore() });
   const ada = { user: 'ada' };
   const { taskId } = await call(url, 'import_orders', { from: 'shop' }, ada);
@@ -267,7 +267,7 @@ test('A task belongs to its caller, and ids are not guessed', async () => {
   expect(await settled(url, taskId, ada)).toMatchObject({ status: 'completed' });
 });
 
-test('Any server with the store answers, and continues a task whose server has closed', async () => {
+test('any server with the store answers, and continues a task whose server has closed', async () => {
   const path = ':memory:';
   const store = new SqliteRunStore({ path });
   closers.push(() => store.close());
@@ -312,7 +312,7 @@ test('Any server with the store answers, and continues a task whose server has c
   expect(reported).toEqual([]);
 });
 
-/** A tool whose first call begins and then waits until it is stopped. */
+/** A tool whose first call waits until it is aborted. */
 function stoppedOnce(
   name: string,
   options: Partial<ToolDefinition> = {},
@@ -336,7 +336,7 @@ function stoppedOnce(
   return { tool, begun: begun.promise };
 }
 
-test('When a server closes, another one continues its tasks at once, and repeats only what may be repeated', async () => {
+test('when a server closes, another server continues its tasks at once, and repeats only safe calls', async () => {
   const tasks = new MemoryRunStore();
   const sync = stoppedOnce('sync', { annotations: { idempotent: true } });
   const pay = stoppedOnce('pay');
@@ -351,7 +351,7 @@ test('When a server closes, another one continues its tasks at once, and repeats
   await first.close();
   await stopped.promise;
   const ends = await Promise.all(ids.map((id) => settled(second.url, id)));
-  // The lease of a crashed process is 30 seconds.
+  // Below the lease of a crashed process, which is 30 seconds.
   expect(performance.now() - since).toBeLessThan(15_000);
   expect(ends.map(({ result }) => [result.isError ?? false, result.content[0].text])).toEqual([
     [false, 'Done by call 2'],
@@ -360,7 +360,7 @@ test('When a server closes, another one continues its tasks at once, and repeats
   ]);
 });
 
-test('An answer to a task that another server is changing is to be sent again', async () => {
+test('an answer to a task that another server is changing has to be sent again', async () => {
   const store = new MemoryRunStore();
   const { url } = await serving([REFUND], { tasks: store });
   const { taskId } = await call(url, 'refund', { order: 'o1' });
@@ -377,7 +377,7 @@ test('An answer to a task that another server is changing is to be sent again', 
   expect(await settled(url, taskId)).toMatchObject({ status: 'completed' });
 });
 
-test('With an engine, the work of a task is a job of a worker', async () => {
+test('with an engine, the work of a task is a job of a worker', async () => {
   const engine = new MemoryJobEngine();
   const store = new MemoryRunStore();
   const worker = await runJobs({ engine, store, tools: new ToolRegistry().register(IMPORT) });
@@ -392,7 +392,7 @@ test('With an engine, the work of a task is a job of a worker', async () => {
   });
 });
 
-test('Wrong arguments and errors of a tool complete its task with an error result', async () => {
+test('invalid arguments and errors of a tool complete its task with an error result', async () => {
   const failing = defineTool({
     name: 'fail',
     description: 'Fails',
@@ -411,7 +411,7 @@ test('Wrong arguments and errors of a tool complete its task with an error resul
   expect(result.content[0].text).toContain('from');
 });
 
-test('Work that a call starts makes the call a task, after its questions', async () => {
+test('work that a call starts makes the call a task, after its questions', async () => {
   const booking = defineTool({
     name: 'book',
     description: 'Books a table',
@@ -439,7 +439,7 @@ test('Work that a call starts makes the call a task, after its questions', async
   });
 });
 
-test('Started work of a cancelled task is stopped', async () => {
+test('started work of a cancelled task is stopped', async () => {
   const stopped = Promise.withResolvers<void>();
   const endless = endlessTool(stopped.resolve);
   const { url } = await serving([endless], { tasks: new MemoryRunStore() });
@@ -449,7 +449,7 @@ test('Started work of a cancelled task is stopped', async () => {
   await stopped.promise;
 });
 
-test('An approval of somebody else is given in the store while the task waits', async () => {
+test('an approval by another user is given through the store while the task waits', async () => {
   const store = new MemoryRunStore();
   const payment = defineTool({
     name: 'pay',
@@ -472,7 +472,7 @@ test('An approval of somebody else is given in the store while the task waits', 
   expect(await settled(url, taskId)).toMatchObject({ result: { content: [{ text: 'Paid' }] } });
 });
 
-/** The task of a call of the tool, once its approval was given in the store and its server has closed. */
+/** A task whose call was approved in the store after its server has closed. */
 async function answeredTask(tool: ToolDefinition) {
   const store = new MemoryRunStore();
   const first = await serving([tool], { tasks: store });
@@ -483,7 +483,7 @@ async function answeredTask(tool: ToolDefinition) {
   return { store, taskId };
 }
 
-test('A worker on the same store makes the call of an answered task, and asks no model', async () => {
+test('a worker on the same store executes the call of an answered task, and calls no model', async () => {
   const { store, taskId } = await answeredTask(REFUND);
   const provider = new ScriptedProvider([]);
   const recovered = await recoverRuns({ store, config: { provider, tools: [REFUND] } });
@@ -496,7 +496,7 @@ test('A worker on the same store makes the call of an answered task, and asks no
   });
 });
 
-test('A worker without the tool or the scopes of a task leaves it to a server', async () => {
+test('a worker without the tool or the scopes of a task leaves it to a server', async () => {
   const { store } = await answeredTask(REFUND);
   const config = { provider: new ScriptedProvider([]), tools: [GREETING] };
   const left = {
@@ -510,7 +510,7 @@ test('A worker without the tool or the scopes of a task leaves it to a server', 
   ]);
 });
 
-test('A task of a server that has crashed ends in a worker with an unknown outcome, and not with a question', async () => {
+test('a task that was interrupted ends in a worker with an unknown outcome, and not with a question', async () => {
   const store = new MemoryRunStore();
   const { tool, begun } = stoppedOnce('pay');
   const first = await serving([tool], { tasks: { store, leaseMs: 300 } });
@@ -522,7 +522,7 @@ test('A task of a server that has crashed ends in a worker with an unknown outco
   expect(await get(url, taskId)).toMatchObject({ status: 'completed', result: { isError: true } });
 });
 
-test('A protocol error that a tool throws is the error of its call and of its task', async () => {
+test('a protocol error that a tool throws is the error of its call and of its task', async () => {
   const throwing = (name: string, background: boolean) =>
     defineTool({
       name,
@@ -547,7 +547,7 @@ test('A protocol error that a tool throws is the error of its call and of its ta
   expect(task).not.toHaveProperty('result');
 });
 
-test('A task whose tool throws a protocol error in a worker fails with it too', async () => {
+test('a task whose tool throws a protocol error in a worker fails with this error, too', async () => {
   const store = new MemoryRunStore();
   const { tool, begun } = stoppedOnce('import', { annotations: { idempotent: true } }, () => {
     throw new ProtocolError(-32010, 'The upstream has gone');
@@ -564,7 +564,7 @@ test('A task whose tool throws a protocol error in a worker fails with it too', 
   });
 });
 
-test('A task whose tool is missing on this server waits for one that has it', async () => {
+test('a task whose tool is missing on this server waits for a server that has it', async () => {
   const store = new MemoryRunStore();
   const first = await serving([REFUND], { tasks: store });
   const second = await serving([GREETING], { tasks: store });
@@ -576,7 +576,7 @@ test('A task whose tool is missing on this server waits for one that has it', as
   expect(await get(first.url, taskId)).toMatchObject({ status: 'input_required' });
 });
 
-test('On a protected server, a caller without a token polls only its own tasks of public tools', async () => {
+test('on a protected server, a caller without a token polls only its own tasks of public tools', async () => {
   const resource = 'https://api.example.org/mcp';
   const issuer = await tokenIssuer(resource);
   const oauth = { resource, issuer: issuer.issuer, verify: jwks(issuer.keys) };
@@ -592,7 +592,7 @@ test('On a protected server, a caller without a token polls only its own tasks o
   expect(await settled(url, hers.taskId, anna)).toMatchObject({ status: 'completed' });
 });
 
-test('A token without the scopes of a tool reads, answers and cancels none of its tasks', async () => {
+test('a token without the scopes of a tool can neither read, answer nor cancel its tasks', async () => {
   const resource = 'https://api.example.org/mcp';
   const issuer = await tokenIssuer(resource);
   const oauth = { resource, issuer: issuer.issuer, verify: jwks(issuer.keys) };
@@ -616,7 +616,7 @@ test('A token without the scopes of a tool reads, answers and cancels none of it
   });
 });
 
-test('A call whose task cannot be stored fails as an error of the server, and its started work is stopped', async () => {
+test('a call whose task cannot be stored fails with a server error, and its started work is stopped', async () => {
   class FailingStore extends MemoryRunStore {
     override async save(): Promise<never> {
       throw new ToolwrightError('InvalidState', 'The disk is full');

@@ -7,7 +7,7 @@ import {
   SignJWT,
 } from 'jose';
 
-/** What a token says. */
+/** The claims of a token. */
 export interface TokenClaims {
   readonly sub?: string;
   readonly scope?: string;

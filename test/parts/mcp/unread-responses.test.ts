@@ -73,7 +73,7 @@ async function readAll(socket: Socket): Promise<number> {
   return bytes;
 }
 
-test('createMcpServer: responses that nobody reads cost bounded memory, and those that are read arrive whole', async () => {
+test('createMcpServer: unread responses use bounded memory, and read responses arrive completely', async () => {
   listening = await listen(registry, { maxUnreadBytes: 20 * MEGABYTE });
   const unread: Socket[] = [];
   for (let count = 0; count < 4; count += 1) unread.push(await callUnread(listening));
