@@ -74,7 +74,7 @@ async function serve(store: MemoryRunStore) {
   };
 }
 
-test('a route without a filter answers an answer that is refused with its status, and the run still waits', async () => {
+test('a route without a filter answers a refused approval with its status, and the run remains suspended', async () => {
   const store = new MemoryRunStore();
   const post = await serve(store);
   const { body: run } = await post('/runs', { body: {} });

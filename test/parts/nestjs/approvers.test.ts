@@ -109,7 +109,7 @@ async function begin(ask: Ask) {
 }
 
 describe('approval.approver in NestJS', () => {
-  test('the owner of a run cannot approve his own refund, and a clerk can', async () => {
+  test('an approval of a tool that is missing is a conflict, and the run remains suspended', async () => {
     const { ask } = await open();
     const { answers } = await begin(ask);
     const refused = await ask('runs/answers', 'u1', answers());
@@ -125,7 +125,7 @@ describe('approval.approver in NestJS', () => {
     expect(ran).toEqual([5]);
   });
 
-  test('an approval of a tool that is gone is a conflict, and the run waits on', async () => {
+  test('a clerk answers in a chat and reads the pending call, but nothing else', async () => {
     const { ask, tools } = await open();
     const { answers } = await begin(ask);
     const tool = tools.get('refund');
@@ -168,7 +168,7 @@ describe('approval.approver in NestJS', () => {
     expect(ran).toEqual([5]);
   });
 
-  test('`mayAnswer` of `forChat` wins over that of the module', async () => {
+  test('`mayAnswer` of `forChat` replaces that of the module', async () => {
     const { ask } = await open({}, { mayAnswer: (request: Asking) => userOf(request) === 'boss' });
     await (await ask('api/chat', 'u1', { id: 'c1', messages: [said('Refund it', 'm1')] })).text();
     expect((await ask('api/chat/c1/stream', 'clerk')).status).toBe(403);

@@ -12,11 +12,11 @@ export interface Booted {
 
 export interface BootOptions extends ModuleMetadata {
   readonly options?: ToolwrightModuleOptions;
-  /** Replaces providers. */
+  /** Overrides providers. */
   readonly override?: (builder: TestingModuleBuilder) => TestingModuleBuilder;
 }
 
-/** Boots an application with its own `ToolwrightModule`, as Nest does, and without its log. */
+/** Boots an application with its own `ToolwrightModule`, as Nest does, but without a log. */
 export async function boot({ options, override, imports = [], ...metadata }: BootOptions): Promise<Booted> {
   const builder = Test.createTestingModule({
     ...metadata,

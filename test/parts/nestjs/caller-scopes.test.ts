@@ -38,7 +38,7 @@ const open = (options: ToolwrightModuleOptions = {}) =>
 
 type Toolwright = Awaited<ReturnType<typeof open>>['toolwright'];
 
-/** The result of the call after its owner has approved it. */
+/** The result of the call after it was approved. */
 async function pay(toolwright: Toolwright, user: Asking['user'], by = user): Promise<unknown> {
   const { runId = '', pending = [] } = await toolwright.run(ASKED, { request: { user } });
   const answers = pending.map(({ id }) => ({ id, approved: true }));
@@ -53,27 +53,27 @@ const granting = {
   }),
 } satisfies ToolwrightModuleOptions;
 
-/** The owner's user carries the scopes, as after a login. */
+/** The owner’s user has the scopes, as after a login. */
 const loggingIn = {
   scopeOf: ({ user }: { readonly user: string }) => ({ request: { user: { id: user, scope: 'r w' } } }),
 } satisfies ToolwrightModuleOptions;
 
 test.each<Fields>([{ scopes: ['r', 'w'] }, { scope: 'r w' }, { scp: ['r', 'w'] }])(
-  'a run and its resume have the scopes that the user of their request has (%j), as over MCP',
+  'a run and its resume have the scopes of the user of their request (%j), as over MCP',
   async (claims) => {
     const { toolwright } = await open();
     expect(await pay(toolwright, { id: 'ada', ...claims })).toBe('paid with r w');
   },
 );
 
-test('a user without scopes has those that `scopeOf` returns for the owner, as in chats', async () => {
+test('a user without scopes gets those that `scopeOf` returns for the owner, as in chats', async () => {
   const { toolwright } = await open(granting);
   expect(await pay(toolwright, { id: 'ada' })).toBe('paid with w');
   const others = await open(loggingIn);
   expect(await pay(others.toolwright, { id: 'ada' })).toBe('paid with r w');
 });
 
-test('streams, and resumes of a state, have these scopes too', async () => {
+test('streams and resumed states have these scopes, too', async () => {
   const { toolwright } = await open(granting);
   const request = { user: { id: 'ada' } };
   const { state, pending = [] } = await toolwright.stream(ASKED, { request }).result;
@@ -86,7 +86,7 @@ test('streams, and resumes of a state, have these scopes too', async () => {
     expect(messages.find(({ role }) => role === 'tool')?.content).toBe('paid with w');
 });
 
-test('scopes of the user are never widened by those of `scopeOf`, and given ones win', async () => {
+test('`scopeOf` never widens the scopes of the user, and explicit scopes take precedence', async () => {
   const { toolwright } = await open(granting);
   expect(await pay(toolwright, { id: 'ada', scope: 'w' }, { id: 'ada', scope: 'r' })).toMatch(
     /refused: the caller lacks the OAuth scopes w/,
@@ -100,7 +100,7 @@ test('scopes of the user are never widened by those of `scopeOf`, and given ones
   expect(given.messages.find(({ role }) => role === 'tool')?.content).toMatch(/lacks the OAuth scopes w/);
 });
 
-test('what another user answers runs with the scopes of the owner’s user', async () => {
+test('a call that another user approved runs with the scopes of the owner’s user', async () => {
   const { toolwright } = await open({ ...loggingIn, mayAnswer: () => true });
   expect(await pay(toolwright, { id: 'ada', scope: 'w' }, { id: 'clerk' })).toBe('paid with r w');
 });
@@ -112,7 +112,7 @@ test('a single call with `scopeOf(request)` has the scopes of the user', async (
   expect((await tools.executeWithContext('pay', {}, scope)).forLLM).not.toContain('lacks');
 });
 
-test('without scopes from anywhere, a run with such tools is refused', async () => {
+test('a run whose tools need scopes is refused if nothing provides scopes', async () => {
   const { toolwright } = await open({ scopeOf: () => ({}) });
   await expect(toolwright.run(ASKED, { request: { user: { id: 'ada' } } })).rejects.toThrow(
     'the scope has no scopes',

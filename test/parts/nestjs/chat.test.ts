@@ -28,7 +28,7 @@ interface Asking {
   user?: string;
 }
 
-/** The application's own: nobody without a name, and nobody called Eve. */
+/** A guard of the application: refuses requests without a user, and the user Eve. */
 @Injectable()
 class NamedOnly implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
@@ -80,7 +80,7 @@ afterEach(async () => {
 
 const place = () => [{ toolCalls: [{ name: 'place', arguments: {} }] }, { content: 'Done.' }];
 
-/** The shop over HTTP: it listens on loopback. */
+/** Serves the shop over HTTP on loopback. */
 async function open(
   options: Partial<ToolwrightModuleOptions> = {},
   more: Partial<BootOptions> = {},
@@ -114,7 +114,7 @@ const ask = (url: string, body: object | undefined, user?: string): Promise<Resp
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 
-/** A whole conversation with an approval, through a route. */
+/** A whole conversation with an approval, over a route. */
 async function converse(url: string): Promise<unknown> {
   const sent = await ask(url, { id: 'c1', messages: [said('Order', 'm1')] }, 'ada');
   expect(sent.status).toBe(200);
@@ -141,7 +141,7 @@ const ORDERED = [
 ];
 
 describe('ToolwrightService.chat', () => {
-  test('answers a route behind the guards of the application, for the owner of the request', async () => {
+  test('answers on a route behind the guards of the application, for the owner of the request', async () => {
     const url = await open();
     expect(await converse(`${url}/own`)).toMatchObject(ORDERED);
     expect((await ask(`${url}/own`, { id: 'c2', messages: [said('Hi')] })).status).toBe(403);
@@ -150,11 +150,11 @@ describe('ToolwrightService.chat', () => {
     expect((await ask(`${url}/own/c1/stream`, undefined, 'bob')).status).toBe(403);
   });
 
-  test('writes to a response that it is given', async () => {
+  test('writes to a given response', async () => {
     expect(await converse(`${await open()}/own/written`)).toMatchObject(ORDERED);
   });
 
-  test('speaks another protocol where it is told to', async () => {
+  test('uses the given protocol', async () => {
     const url = await open();
     const user = new AgUiUser(
       { fetch: async (request) => ask(`${url}/own/agent`, (await request.json()) as object, 'ada') },
@@ -170,7 +170,7 @@ describe('ToolwrightService.chat', () => {
     expect(user.agent.messages.at(-1)).toMatchObject({ content: 'Done.' });
   });
 
-  test('with `abortOnLeave`, a reader that leaves ends the turn', async () => {
+  test('aborts the turn with `abortOnLeave` when its reader disconnects', async () => {
     const aborted = Promise.withResolvers<void>();
     const provider: LLMProvider = {
       chat: () => Promise.reject(new Error('only streams')),
@@ -197,14 +197,14 @@ describe('ToolwrightService.chat', () => {
     expect(await toolwright?.conversations.idle('c1')).toMatchObject({ status: 'idle', turns: 1 });
   });
 
-  test('without `owner`, nobody could say whose a chat is: it is a fault of the author', async () => {
+  test('rejects without `owner`, because the chat would belong to nobody', async () => {
     const { toolwright } = await boot({ options: { store: new MemoryRunStore() } });
     await expect(toolwright.chat({ method: 'GET', headers: {}, url: '/' })).rejects.toThrow('owner');
   });
 });
 
 describe('ToolwrightModule.forChat', () => {
-  test('is a ready route, behind the guards of the application and its own', async () => {
+  test('serves a route behind the guards of the application and its own guards', async () => {
     const guarded: string[] = [];
     const own: CanActivate = {
       canActivate: (context) =>
@@ -226,7 +226,7 @@ describe('ToolwrightModule.forChat', () => {
     expect((await ask(`${url}/chat/c1/messages`, undefined)).status).toBe(403);
   });
 
-  test('a body that is nested too deep is the fault of the client', async () => {
+  test('answers a body that is nested too deep with 400', async () => {
     const url = await open({}, { imports: [ToolwrightModule.forChat()] });
     const deep = '['.repeat(40_000) + ']'.repeat(40_000);
     const message = JSON.stringify({ ...said('Hi', 'm1'), metadata: 'DEEP' }).replace('"DEEP"', deep);
@@ -241,7 +241,7 @@ describe('ToolwrightModule.forChat', () => {
     ]);
   });
 
-  test('reports at the start everything that its chats lack, and a process without a worker needs no model', async () => {
+  test('reports all missing options of its chats at start, and needs no model without a worker', async () => {
     const start = (options: ToolwrightModuleOptions, chat = {}) =>
       boot({ options, imports: [ToolwrightModule.forChat(chat)] });
     const faults = (options: ToolwrightModuleOptions, chat = {}) =>
@@ -264,7 +264,7 @@ describe('ToolwrightModule.forChat', () => {
     await start({ owner, store, worker: false });
   });
 
-  test('without `forRoot`, the author is told so', async () => {
+  test('reports a missing `forRoot`', async () => {
     const alone = Test.createTestingModule({ imports: [ToolwrightModule.forChat()] }).setLogger(
       false as never,
     );
@@ -273,7 +273,7 @@ describe('ToolwrightModule.forChat', () => {
     );
   });
 
-  test('refuses options that are none', () => {
+  test('refuses unknown options', () => {
     expect(() => ToolwrightModule.forChat({ paht: 'x' } as never)).toThrow('path');
     expect(() => ToolwrightModule.forChat({ guards: undefined as never })).toThrow('guards is there');
   });

@@ -36,13 +36,13 @@ class RoleGuard implements CanActivate {
 
 const Age = createParamDecorator(() => 36);
 
-/** A class decorator that wraps the class, as tracing and caching libraries do. */
+/** A class decorator that puts a proxy around the class, as tracing and caching libraries do. */
 // biome-ignore lint/suspicious/noExplicitAny: a constructor of any class
 function Wrapped<Target extends new (...args: any[]) => object>(target: Target): Target {
   return new Proxy(target, {});
 }
 
-test('decorators on a class count also where another decorator has put a proxy around it', async () => {
+test('decorators on a class apply even if another decorator has put a proxy around it', async () => {
   @UseGuards(Never)
   @Wrapped
   class Guarded {
@@ -78,7 +78,7 @@ test('decorators on a class count also where another decorator has put a proxy a
   expect((await tools.executeWithContext('work', { year: 1 }, admin)).forLLM).toBe('36 1');
 });
 
-test('an exception filter on a class that a proxy wraps words what its tools throw', async () => {
+test('an exception filter on a class in a proxy turns errors of its tools into results', async () => {
   @UseFilters({ catch: (exception: Error) => `filtered: ${exception.message}` })
   @Wrapped
   class Failing {
@@ -87,14 +87,14 @@ test('an exception filter on a class that a proxy wraps words what its tools thr
       throw new Error('no shoes');
     }
   }
-  // The factory first: from NestJS 12 on, Nest itself remembers a class that it has made an instance of.
+  // The factory first: since NestJS 12, Nest itself remembers a class that it has instantiated.
   for (const provider of [{ provide: Failing, useFactory: () => new Failing() }, Failing]) {
     const { tools } = await boot({ providers: [provider] });
     expect(await tools.execute('work')).toMatchObject({ isError: true, forLLM: 'filtered: no shoes' });
   }
 });
 
-test('a method that only overrides a tool keeps its guards; its own decorators replace them', async () => {
+test('a method that only overrides a tool inherits its guards; its own decorators replace them', async () => {
   class Base {
     @Tool('Plain')
     @UseGuards(Never)
@@ -151,7 +151,7 @@ test('a method that only overrides a tool keeps its guards; its own decorators r
   expect((await tools.execute('tightened')).error).toMatchObject({ name: 'ToolRefused' });
 });
 
-test('pipe classes on a parameter run whatever provides the tools, and are made per request', async () => {
+test('pipe classes on a parameter run for every kind of provider, and are created per request', async () => {
   class AddOne implements PipeTransform {
     transform(value: number): number {
       return value + 1;

@@ -72,7 +72,7 @@ test('every provider and controller with tools is found, in the order of the mod
   expect((await tools.execute('status')).forLLM).toBe('fine');
 });
 
-test('tools can be called before the application was initialised', async () => {
+test('tools can be called before the application is initialized', async () => {
   const module = await Test.createTestingModule({
     imports: [ToolwrightModule.forRoot()],
     providers: [Orders, ShopTools],
@@ -80,7 +80,7 @@ test('tools can be called before the application was initialised', async () => {
   expect((await module.get(ToolRegistry).execute('count_orders')).forLLM).toBe('3');
 });
 
-test('a toolset’s prefix counts and its scope does not, because Nest makes the instance', async () => {
+test('the prefix of a toolset applies and its scope does not, because Nest creates the instance', async () => {
   @Injectable()
   @Toolset({ prefix: 'mail', scope: 'transient' })
   class MailTools {
@@ -100,7 +100,7 @@ test('a toolset’s prefix counts and its scope does not, because Nest makes the
   expect((await tools.execute('mail_send')).forLLM).toBe('5');
 });
 
-test('tools are found whatever provides them, and through what wraps them', async () => {
+test('tools are found in every kind of provider, and through proxies', async () => {
   const calls: string[] = [];
   const watched = (tools: ShopTools): ShopTools =>
     new Proxy(tools, {
@@ -136,14 +136,14 @@ test('tools are found whatever provides them, and through what wraps them', asyn
   expect(calls).toEqual(['countOrders', 'countOrders']);
 });
 
-test('an alias brings no tool twice', async () => {
+test('an alias registers no tool twice', async () => {
   const { tools } = await boot({
     providers: [Orders, ShopTools, { provide: 'ALIAS', useExisting: ShopTools }],
   });
   expect(tools.list()).toEqual(['count_orders']);
 });
 
-test('guards run where a factory or a value provides the tools', async () => {
+test('guards run if a factory or a value provides the tools', async () => {
   @Injectable()
   class Dependent {
     constructor(readonly orders: Orders) {}
@@ -177,7 +177,7 @@ test('guards run where a factory or a value provides the tools', async () => {
   }
 });
 
-test('mistakes of all providers are thrown together while the application is created', async () => {
+test('errors of all providers are thrown together when the application is created', async () => {
   @Injectable()
   class First {
     @Tool('Untyped')
@@ -214,7 +214,7 @@ test('mistakes of all providers are thrown together while the application is cre
   );
 });
 
-test('a class that two modules provide is a mistake that names both', async () => {
+test('a class that two modules provide is an error that names both modules', async () => {
   @Module({ providers: [Orders, ShopTools] })
   class OneModule {}
   @Module({ providers: [Orders, ShopTools] })
@@ -224,7 +224,7 @@ test('a class that two modules provide is a mistake that names both', async () =
   );
 });
 
-test('two prompts of one name are a mistake that says how a prompt is named', async () => {
+test('two prompts with the same name are an error that shows how to name a prompt', async () => {
   @Injectable()
   class Letters {
     @Prompt({ name: 'letter', description: 'A letter' }) one() {}
@@ -235,7 +235,7 @@ test('two prompts of one name are a mistake that says how a prompt is named', as
   );
 });
 
-test('parameters that only HTTP can fill are a mistake', async () => {
+test('parameters that only HTTP can fill are an error', async () => {
   const { Headers, Req } = await import('@nestjs/common');
   @Controller()
   class Bad {
@@ -259,7 +259,7 @@ test('parameters that only HTTP can fill are a mistake', async () => {
   expect((await tools.executeWithContext('read', {}, scope)).forLLM).toBe('ada');
 });
 
-test('features bring classes with what they inject, and tools without a class', async () => {
+test('forFeature registers classes with their dependencies, and tools without a class', async () => {
   @Module({ providers: [Orders], exports: [Orders] })
   class OrdersModule {}
   const ping = defineTool({ name: 'ping', description: 'Ping', execute: () => 'pong' });
@@ -279,7 +279,7 @@ test('features bring classes with what they inject, and tools without a class', 
     expect((await tools.execute(name)).forLLM).toBe(text);
 });
 
-test('options come from other providers in each of Nest’s ways', async () => {
+test('options can come from other providers in each way that Nest supports', async () => {
   @Injectable()
   class Config {
     readonly greeting = defineTool({ name: 'greet', description: 'Greet', execute: () => 'hello' });
@@ -307,7 +307,7 @@ test('options come from other providers in each of Nest’s ways', async () => {
   );
 });
 
-test('the registry and the loop can be injected in every module', async () => {
+test('the registry and the service can be injected in every module', async () => {
   @Injectable()
   class Consumer {
     constructor(
@@ -327,7 +327,7 @@ test('the registry and the loop can be injected in every module', async () => {
   await expect(resumed).rejects.toThrow('there is no store that a run could be resumed from');
 });
 
-test('stand-ins of a test are called in place of what they stand for', async () => {
+test('test doubles replace providers, guards and interceptors', async () => {
   @Injectable()
   class Guard {
     canActivate(): boolean {
@@ -394,7 +394,7 @@ test('stand-ins of a test are called in place of what they stand for', async () 
   expect((await empty.tools.execute('count')).forLLM).toBe("The provider of Guarded has no method 'count'.");
 });
 
-test('the order of the tools does not depend on how quickly options and factories are made', async () => {
+test('the order of the tools does not depend on how long options and factories take', async () => {
   class Made {
     @Tool('Made')
     made() {}
@@ -420,7 +420,7 @@ test('the order of the tools does not depend on how quickly options and factorie
   }
 });
 
-test('mistakes in what only a factory makes are thrown when the application is initialised', async () => {
+test('errors in tools of a factory are thrown when the application is initialized', async () => {
   class Bad {
     @Tool('Untyped')
     untyped(options: { a: string }) {
@@ -434,7 +434,7 @@ test('mistakes in what only a factory makes are thrown when the application is i
   await expect(module.init()).rejects.toThrow(ToolDeclarationError);
 });
 
-test('a second forRoot is a mistake; the same module imported twice is one', async () => {
+test('a second forRoot is an error, but the same module may be imported twice', async () => {
   const shared = ToolwrightModule.forRoot();
   @Module({ imports: [shared] })
   class FeatureModule {}
@@ -447,7 +447,7 @@ test('a second forRoot is a mistake; the same module imported twice is one', asy
   );
 });
 
-test('generated descriptions that do not fit are warnings, or mistakes with strict', async () => {
+test('generated descriptions that do not match are warnings, or errors with strict', async () => {
   class Described {
     @Tool('Described')
     described(@Param() id: string) {
@@ -479,7 +479,7 @@ test('generated descriptions that do not fit are warnings, or mistakes with stri
   );
 });
 
-test('started work can be listed and cancelled through the injected queue', async () => {
+test('started work can be listed and cancelled with the injected queue', async () => {
   @Injectable()
   class Desk {
     constructor(readonly tasks: TaskQueue) {}

@@ -33,7 +33,7 @@ class BrokenFilter implements ExceptionFilter {
   }
 }
 
-/** Every place around and in a method where something can break. */
+/** Every place around and in a method where an error can occur. */
 @Injectable()
 class Broken {
   @Tool('method')
@@ -102,7 +102,7 @@ const NAMES = [
   ...['reported', 'background'],
 ];
 
-/** What is thrown here is meant to be read. */
+/** Errors that are meant for the model. */
 @Injectable()
 class Telling {
   @Tool('Not found')
@@ -147,7 +147,7 @@ function argumentsOf(name: string) {
   return name === 'pipe' ? { id: '1' } : {};
 }
 
-/** An application whose log is kept. */
+/** An application whose log is collected. */
 async function shop(options: ToolwrightModuleOptions = {}) {
   const logged: { readonly message: string; readonly fields: Readonly<Record<string, unknown>> }[] = [];
   const keep = (message: string, fields = {}) => logged.push({ message, fields });
@@ -156,7 +156,7 @@ async function shop(options: ToolwrightModuleOptions = {}) {
   return { ...booted, logged };
 }
 
-test('ToolwrightModule tells the model nothing of an unexpected error, wherever it was thrown', async () => {
+test('ToolwrightModule hides unexpected errors from the model, wherever they were thrown', async () => {
   const { tools } = await shop();
   for (const name of NAMES) {
     const { forLLM, forUser, isError } = await tools.execute(name, argumentsOf(name));
@@ -166,7 +166,7 @@ test('ToolwrightModule tells the model nothing of an unexpected error, wherever 
   }
 });
 
-test('ToolwrightModule logs an unexpected error with its stack beside the reference that the model got', async () => {
+test('ToolwrightModule logs an unexpected error with its stack and the reference that the model got', async () => {
   const { tools, logged } = await shop();
   const { forLLM } = await tools.execute('method');
   const entry = logged.find(({ message }) => message === 'Tool failed');
@@ -176,7 +176,7 @@ test('ToolwrightModule logs an unexpected error with its stack beside the refere
   expect(error?.cause.stack).toMatch(/ECONNREFUSED[\s\S]*error-texts/);
 });
 
-test('ToolwrightModule tells the messages of HTTP exceptions below 500, of RetryToolCall and of its own errors', async () => {
+test('ToolwrightModule shows messages of HTTP exceptions below 500, of RetryToolCall and of its own errors', async () => {
   const { tools } = await boot({ providers: [Telling] });
   const told = async (name: string) => (await tools.execute(name)).forLLM;
   expect(await told('missing')).toBe('no such order');
@@ -186,7 +186,7 @@ test('ToolwrightModule tells the messages of HTTP exceptions below 500, of Retry
   expect(await told('later')).toBe('no such report');
 });
 
-test('ToolwrightModule tells every message under exposeErrors, and what describeError says where it is given', async () => {
+test('ToolwrightModule shows every message with exposeErrors, and otherwise the text of describeError', async () => {
   const { tools } = await shop({ exposeErrors: true });
   for (const name of NAMES)
     expect((await tools.execute(name, argumentsOf(name))).forLLM).toContain('hunter2');
@@ -195,14 +195,14 @@ test('ToolwrightModule tells every message under exposeErrors, and what describe
   expect((await own.tools.execute('guard')).forLLM).toContain('Something broke');
 });
 
-test('ToolwrightModule gives one error one reference, so that the loop guard sees a run that goes in circles', async () => {
+test('ToolwrightModule gives equal errors the same reference, so that the loop guard detects repetitions', async () => {
   const { tools } = await shop();
   const first = await tools.execute('method');
   expect((await tools.execute('method')).forLLM).toBe(first.forLLM);
   expect((await tools.execute('text')).forLLM).not.toBe(first.forLLM);
 });
 
-test('ToolwrightModule shows no part of an unexpected message, whatever it is', async () => {
+test('ToolwrightModule shows no part of an unexpected message, whatever was thrown', async () => {
   const { tools, module } = await boot({ providers: [Throwing] });
   const texts = fc.string({ minLength: 24 });
   const thrown = fc.oneof(
@@ -220,7 +220,7 @@ test('ToolwrightModule shows no part of an unexpected message, whatever it is', 
   );
 });
 
-test('createMcpServer over the tools of an application tells nothing of unexpected errors either', async () => {
+test('createMcpServer with the tools of an application hides unexpected errors, too', async () => {
   const { tools } = await shop();
   const server = createMcpServer(tools, { sessions: false });
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };

@@ -29,7 +29,7 @@ interface Person {
   readonly role: string;
 }
 
-/** Roles as the application knows them now. */
+/** The current roles in the application. */
 const roles: Record<string, string> = {};
 
 @Injectable()
@@ -112,7 +112,7 @@ function newStore(): SqliteRunStore {
   return store;
 }
 
-/** One process of the fleet, with the rights that the shop gives. */
+/** One process of the fleet, with the permissions of the shop. */
 async function openShop(options: ToolwrightModuleOptions, replies: readonly object[] = []) {
   const shop = await boot({
     options: {
@@ -130,7 +130,7 @@ async function openShop(options: ToolwrightModuleOptions, replies: readonly obje
   return shop;
 }
 
-/** Again for as long as a lease has not ended. */
+/** Retries until the lease has ended. */
 async function retried<Value>(work: () => Promise<Value>): Promise<Value> {
   for (;;) {
     try {
@@ -145,7 +145,7 @@ async function retried<Value>(work: () => Promise<Value>): Promise<Value> {
 const calling = (name: string) => ({ toolCalls: [{ id: 'call_1', name }] });
 
 function describeFleet(newSharedStore: () => NonNullable<ToolwrightModuleOptions['store']>): void {
-  test('a prompt of one process has its turn in a worker, for the owner that scopeOf knows', async () => {
+  test('a prompt of one process runs in a worker, for the owner that scopeOf returns', async () => {
     roles.ada = 'customer';
     const store = newSharedStore();
     const web = await openShop({ store, worker: false });
@@ -176,7 +176,7 @@ describePostgres('ToolwrightService.conversations over PostgresRunStore', (servi
 });
 
 describe('ToolwrightModule in a fleet', () => {
-  test('a job runs with the request of its jobScope, and its completion enters the conversation', async () => {
+  test('a job runs with the request of its jobScope, and its result enters the conversation', async () => {
     roles.cleo = 'clerk';
     const store = newStore();
     const jobs: string[] = [];
@@ -204,7 +204,7 @@ describe('ToolwrightModule in a fleet', () => {
     expect(intercepted).toEqual(['reprice']);
   });
 
-  test('a shutdown neither waits for jobs nor cancels them, and a worker does them', async () => {
+  test('a shutdown neither waits for jobs nor cancels them, and a worker runs them later', async () => {
     roles.cleo = 'clerk';
     const store = newStore();
     const engine = new MemoryJobEngine();
@@ -220,7 +220,7 @@ describe('ToolwrightModule in a fleet', () => {
     expect((await worker.toolwright.conversations.snapshot('c1'))?.turns).toBe(2);
   });
 
-  test('what came of a job enters its conversation where nobody else hears of it', async () => {
+  test('the result of a job enters its conversation if nothing else receives it', async () => {
     roles.cleo = 'clerk';
     const store = newStore();
     const engine = new MemoryJobEngine();
@@ -265,7 +265,7 @@ describe('ToolwrightModule in a fleet', () => {
     expect(intercepted).toEqual([]);
   });
 
-  test('a shutdown waits for the turn that runs here', async () => {
+  test('a shutdown waits for a turn that runs in this process', async () => {
     const store = newStore();
     const shop = await openShop({ store }, [calling('hold'), { content: 'Done' }]);
     const held = once(events, 'held');
@@ -282,7 +282,7 @@ describe('ToolwrightModule in a fleet', () => {
     ]);
   });
 
-  test('a shutdown leaves a turn that lasts longer than it waits to another process, which goes on within its run', async () => {
+  test('a shutdown leaves a turn that takes too long to another process, which continues its run', async () => {
     const store = newStore();
     const options = { store, leaseMs: 300, shutdownTimeoutMs: 20 };
     const shop = await openShop(options, [calling('rest'), { content: 'Done' }]);
@@ -293,7 +293,7 @@ describe('ToolwrightModule in a fleet', () => {
     const left = await store.conversations.read('c1');
     expect(left).toMatchObject({ turns: 1, turn: { runId: 'c1.1' }, messages: [] });
     expect(await store.read('c1.1')).toMatchObject({ status: 'running' });
-    // More than once where this machine is too slow for so short a lease.
+    // More than once if this machine is too slow for such a short lease.
     const goOn = () => events.emit('go-on');
     events.on('resting', goOn);
     const other = await openShop(options, [{ content: 'Done' }]);
@@ -314,7 +314,7 @@ describe('ToolwrightModule in a fleet', () => {
     expect(JSON.stringify(told)).not.toContain('aborted');
   });
 
-  test('a shutdown leaves runs whose steps are kept to another process, also those that it had taken over', async () => {
+  test('a shutdown leaves runs with stored steps to another process, even those that it had recovered', async () => {
     const store = newStore();
     const options = { store, leaseMs: 500, shutdownTimeoutMs: 20, checkpoint: 'step' as const };
     const hello = [{ role: 'user', content: 'Rest' }] as const;
@@ -363,7 +363,7 @@ describe('ToolwrightModule in a fleet', () => {
     }
   });
 
-  test('a shutdown leaves a run whose steps are not kept as it was suspended, and it is resumed anew', async () => {
+  test('a shutdown leaves a run without stored steps suspended, and it can be resumed again', async () => {
     const store = newStore();
     const options = { store, leaseMs: 300, shutdownTimeoutMs: 20, worker: false };
     const request = { user: 'ada', role: 'customer' };
@@ -388,7 +388,7 @@ describe('ToolwrightModule in a fleet', () => {
     expect(end).toMatchObject({ status: 'completed', toolCalls: [{ name: 'sign', status: 'success' }] });
   });
 
-  test('a worker goes on with a run that nobody holds, for its owner', async () => {
+  test('a worker continues a run without a holder, for its owner', async () => {
     roles.ada = 'customer';
     const store = newStore();
     const replies = [calling('sign'), { content: 'Signed' }];
@@ -407,7 +407,7 @@ describe('ToolwrightModule in a fleet', () => {
     expect(ended && foldRun(ended).end).toMatchObject({ status: 'completed', content: 'Signed' });
   });
 
-  test('it says what is missing', async () => {
+  test('a missing store or jobScope is reported', async () => {
     const shop = await openShop({});
     expect(() => shop.toolwright.conversations).toThrow('no store for conversations');
     await expect(openShop({ worker: true })).rejects.toThrow('a worker needs the store');

@@ -25,7 +25,7 @@ function decorate(target: object, key: string): void {
   Reflect.defineMetadata('design:paramtypes', [String], target, key);
 }
 
-/** As a class without a class decorator: nothing is recorded of its constructor. */
+/** As a class without a class decorator: there is no metadata of its constructor. */
 class Bare {
   constructor(private readonly orders: Orders) {}
 
@@ -57,7 +57,7 @@ async function faultsOf(provider: new (...given: never[]) => object) {
   return error instanceof ToolDeclarationError ? error.faults : [];
 }
 
-test('ToolwrightModule refuses a class whose constructor Nest knows nothing of: its dependencies would be undefined', async () => {
+test('ToolwrightModule refuses a class without constructor metadata: its dependencies would be undefined', async () => {
   for (const provider of [Bare, InheritsBare]) {
     expect(await faultsOf(provider)).toMatchObject([
       {
@@ -69,7 +69,7 @@ test('ToolwrightModule refuses a class whose constructor Nest knows nothing of: 
   }
 });
 
-test('ToolwrightModule takes classes whose constructors need nothing, or say what they need', async () => {
+test('ToolwrightModule accepts classes whose constructors need nothing or declare what they need', async () => {
   @Injectable()
   class Injected {
     constructor(private readonly orders: Orders) {}
@@ -129,7 +129,7 @@ class Things {
 @Module({ providers: [Derived], controllers: [Things] })
 class ThingsModule {}
 
-test('ToolwrightModule warns once of loaded tool classes that no module provides, and offers those of controllers', async () => {
+test('ToolwrightModule warns once about tool classes that no module provides, and serves controllers', async () => {
   const warned: string[] = [];
   const ignore = (): void => {};
   const logger: Logger = {
@@ -155,7 +155,7 @@ test('ToolwrightModule warns once of loaded tool classes that no module provides
   expect(warned.at(-1)).not.toMatch(/Lonely/);
 });
 
-test('ToolwrightModule warns where a registered tool takes the place of a provider’s, and says whose', async () => {
+test('ToolwrightModule warns, with the provider, if a registered tool replaces that of a provider', async () => {
   @Injectable()
   class Shop {
     @Tool('Finds in the shop') find() {}
@@ -174,7 +174,7 @@ test('ToolwrightModule warns where a registered tool takes the place of a provid
   expect((await tools.execute('find')).forLLM).toBe('Finds elsewhere again');
 });
 
-test('ToolwrightModule does not take a prompt for the replacement of the tool of the same name', async () => {
+test('ToolwrightModule does not treat a prompt as the replacement of a tool with the same name', async () => {
   @Injectable()
   class Shop {
     @Tool({ name: 'letter', description: 'Writes a letter' }) write() {}

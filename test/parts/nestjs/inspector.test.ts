@@ -95,7 +95,7 @@ test('ToolwrightModule.forRoot({ inspector }) calls tools with injection, guards
 });
 
 test.each(['production', undefined])(
-  'ToolwrightModule.forRoot({ inspector }) serves none where NODE_ENV is %s, and says so',
+  'ToolwrightModule.forRoot({ inspector }) starts none if NODE_ENV is %s, and warns',
   async (place) => {
     const { NODE_ENV } = process.env;
     if (place === undefined) delete process.env.NODE_ENV;
@@ -115,6 +115,6 @@ test.each(['production', undefined])(
   },
 );
 
-test('ToolwrightModule.forRoot refuses options of an inspector that are none', async () => {
+test('ToolwrightModule.forRoot refuses unknown options of the inspector', async () => {
   await expect(start({ inspector: { prot: 1 } as never })).rejects.toThrow('prot');
 });

@@ -50,7 +50,7 @@ const given = defineTool({ name: 'given', description: 'Given', execute: () => '
 })
 class ReportsModule {}
 
-test('the tools of a module that was loaded lazily are there once they are discovered, behind their guards', async () => {
+test('tools of a lazily loaded module can be called after discover, behind their guards', async () => {
   const { module, tools, toolwright } = await boot({});
   const loader = module.get(LazyModuleLoader);
   await loader.load(() => ReportsModule);
@@ -70,7 +70,7 @@ test('the tools of a module that was loaded lazily are there once they are disco
   expect(tools.count()).toBe(4);
 });
 
-test('a lazily loaded toolset may be made per request; what it needs is injected, and not resolved', async () => {
+test('a lazily loaded toolset can be request-scoped; its dependencies are injected, but not resolved', async () => {
   @Injectable({ scope: Scope.REQUEST })
   class Mine {
     constructor(
@@ -109,7 +109,7 @@ test('a lazily loaded toolset may be made per request; what it needs is injected
   });
 });
 
-test('mistakes in what was loaded lazily are thrown where it is discovered, and nothing is registered', async () => {
+test('errors in a lazily loaded module are thrown by discover, and nothing is registered', async () => {
   @Injectable()
   class Again {
     @Tool('Report')
@@ -126,7 +126,7 @@ test('mistakes in what was loaded lazily are thrown where it is discovered, and 
   expect(tools.list()).toEqual(['report', 'close']);
 });
 
-test('a module that is still being loaded is left for the next time', async () => {
+test('a module that is still loading is discovered the next time', async () => {
   const made = Promise.withResolvers<MadeTools>();
   const isAsked = Promise.withResolvers<void>();
   @Module({

@@ -19,7 +19,7 @@ import { ToolwrightModule, ToolwrightService } from 'toolwright/nestjs';
 import { ScriptedProvider } from 'toolwright/testing';
 import { keepConnections } from '../../setup/loopback.js';
 
-/** Keeps the lines of a real logger instead of printing them. */
+/** Collects the lines of a real logger instead of printing them. */
 class KeepingLogger extends ConsoleLogger {
   readonly kept: string[] = [];
 
@@ -98,7 +98,7 @@ afterEach(async () => {
 });
 
 test.each(['deaf', 'hearing', 'signalled'])(
-  'a browser that leaves during %s is not an error in the log, and no filter’s business',
+  'a browser that disconnects during %s causes no error in the log, and reaches no filter',
   async (name) => {
     working.begun = Promise.withResolvers();
     seen.length = 0;
@@ -131,7 +131,7 @@ test.each(['deaf', 'hearing', 'signalled'])(
   },
 );
 
-test('a stream that has ended leaves the work that was started alone', async () => {
+test('the end of a stream does not cancel started work', async () => {
   working.begun = Promise.withResolvers();
   const completed = Promise.withResolvers<string>();
   const provider = new ScriptedProvider([

@@ -130,7 +130,7 @@ class NeedyTools {
   work() {}
 }
 
-/** Keeps what is logged, with the levels that an application has switched on. */
+/** Collects the log, with the levels that an application has enabled. */
 class KeepingLogger extends ConsoleLogger {
   readonly kept: string[] = [];
 
@@ -155,14 +155,14 @@ async function logOf(call: (tools: ToolRegistry) => Promise<unknown>, levels: ('
   return logger.kept;
 }
 
-test('what happens to calls is logged by Nest’s logger, at levels that can be left out', async () => {
+test('calls are logged with Nest’s logger, at levels that can be disabled', async () => {
   const all = await logOf((tools) => tools.execute('work'), ['verbose']);
   expect(all).toEqual(['debug: Tool started', 'debug: Tool completed']);
   expect(await logOf((tools) => tools.execute('work'), ['warn'])).toEqual([]);
   expect(await logOf((tools) => tools.execute('fail'), ['warn'])).toEqual(['error: Tool failed']);
 });
 
-test('ToolwrightModule logs the arguments of calls only where it is asked to, and hides more names where it is told to', async () => {
+test('ToolwrightModule logs arguments of calls only with logArguments, and redact hides more names', async () => {
   const kept = async (options?: ToolwrightModuleOptions) => {
     const got: unknown[] = [];
     const keep = (entry: unknown) => got.push(entry);
@@ -178,7 +178,7 @@ test('ToolwrightModule logs the arguments of calls only where it is asked to, an
   for (const text of ['hunter2', 'c-17']) expect(asked).not.toContain(text);
 });
 
-test('a guard that breaks is logged by its name, with the tool, what it threw and what it lacks', async () => {
+test('a guard that fails is logged with its name, the tool, the error and the missing response', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('refuse'));
   expect(lines[0]).toMatch(
     /ERROR \[Toolwright\] The tool 'refuse' was refused: the guard without a name threw sent="Internal error \(ref \w+\)" error="the guard broke"$/,
@@ -190,19 +190,19 @@ test('a guard that breaks is logged by its name, with the tool, what it threw an
   );
 });
 
-test('a guard that says no as it should is not an error', async () => {
+test('a guard that returns false is not an error', async () => {
   const kept = await logOf((tools) => tools.execute('closed'), ['warn']);
   expect(kept).toEqual(['warn: Tool call refused']);
 });
 
-test('what a call needs and cannot be made is told as that', async () => {
+test('a dependency of a call that cannot be created is logged as such', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('needy'));
   expect(lines[0]).toMatch(
     /The tool 'needy' was refused: what its call needs could not be made sent="Internal error \(ref \w+\)" error="the pool is empty"$/,
   );
 });
 
-test('a filter that needs a response is named once, with the cure, however often it fails', async () => {
+test('a filter that needs a response is reported once, with the fix, however often it fails', async () => {
   const kept = await logOf(
     async (tools) => {
       const results = [await tools.execute('filtered'), await tools.execute('filtered')];
@@ -221,7 +221,7 @@ test('a filter that needs a response is named once, with the cure, however often
   ]);
 });
 
-test('in Nest’s console an entry is one line, and an unexpected error has its origin below', async () => {
+test('in Nest’s console, an entry is one line, and the stack of an unexpected error follows it', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('work'));
   expect(lines).toEqual([
     expect.stringMatching(/DEBUG \[Toolwright\] Tool started tool=work callId=\S+$/),
@@ -240,7 +240,7 @@ test('in Nest’s console an entry is one line, and an unexpected error has its 
   expect(rejected.lines.filter((line) => line.includes('WARN'))).toHaveLength(1);
 });
 
-test('in Nest’s console with colours, the origin of an error has no escaped colour codes', async () => {
+test('in Nest’s console with colours, the stack of an error has no escaped colour codes', async () => {
   const { lines } = await linesOf({ colors: true }, (tools) => tools.execute('fail'));
   expect(lines).toContain('Error: broken');
   expect(lines.join('\n')).not.toContain('\\u001b');
@@ -253,7 +253,7 @@ test('an entry about a call without an id has no call id', async () => {
   expect(lines).toEqual([expect.stringMatching(/WARN \[Toolwright\] Tool not found tool=none$/)]);
 });
 
-test('Nest logs the modules of the package by the names that they have in its sources', async () => {
+test('Nest logs the modules of the package with their names from the sources', async () => {
   const logger = new ConsoleLogger();
   const loaded = jest.spyOn(logger, 'log').mockImplementation(() => {});
   @Module({ imports: [ToolwrightModule.forRoot({ mcp: { path: 'mcp', name: 'shop' } })] })
@@ -265,7 +265,7 @@ test('Nest logs the modules of the package by the names that they have in its so
   expect(names.filter((name) => !name.endsWith('Module'))).toEqual([]);
 });
 
-test('an HttpException below 500 is not an error: one line at debug', async () => {
+test('an HttpException below 500 is one line at debug, and not an error', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('find'));
   expect(lines).toEqual([
     expect.stringContaining('DEBUG [Toolwright] Tool started tool=find'),
@@ -277,7 +277,7 @@ test('an HttpException below 500 is not an error: one line at debug', async () =
   expect(kept).toEqual(['error: Tool failed']);
 });
 
-test('a logger that is given hears of an HttpException below 500 at debug, also of work that goes on', async () => {
+test('a given logger gets an HttpException below 500 at debug, also from background work', async () => {
   const got: (readonly [level: string, message: string, fields?: LogFields])[] = [];
   const at = (level: string) => (message: string, fields?: LogFields) => got.push([level, message, fields]);
   const logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
@@ -294,7 +294,7 @@ test('a logger that is given hears of an HttpException below 500 at debug, also 
   ]);
 });
 
-test('a logger of JSON gets the fields as data', async () => {
+test('a JSON logger gets the fields as data', async () => {
   const { lines } = await linesOf({ json: true }, async (tools) => {
     await tools.execute('work');
     await tools.execute('fail');
@@ -313,7 +313,7 @@ test('a logger of JSON gets the fields as data', async () => {
   ]);
 });
 
-test('a logger of another make gets an object with the message and the fields', async () => {
+test('another kind of logger gets an object with the message and the fields', async () => {
   const got: unknown[] = [];
   const keep = (entry: unknown) => got.push({ ...(entry as object) });
   const logger = { log: () => {}, error: keep, warn: keep, debug: keep, verbose: () => {} };
@@ -325,7 +325,7 @@ test('a logger of another make gets an object with the message and the fields', 
   ]);
 });
 
-/** What the real console of Nest writes. */
+/** What Nest’s own console logger prints. */
 async function linesOf(options: ConsoleLoggerOptions, call: (tools: ToolRegistry) => Promise<unknown>) {
   const logger = new ConsoleLogger({ ...options, logLevels: ['warn', 'error'] });
   const module = await create(logger);

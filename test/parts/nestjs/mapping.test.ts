@@ -18,7 +18,7 @@ import { boot } from './boot.js';
 
 afterAll(closeCompilers);
 
-/** The interceptor of Nest's documentation that puts an envelope around every response. */
+/** The interceptor of Nest’s documentation that wraps every response in an envelope. */
 @Injectable()
 class TransformInterceptor implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler) {
@@ -56,7 +56,7 @@ class Worded {
   }
 }
 
-test('an envelope around a result in its author’s words is taken off, so that nothing of it is lost', async () => {
+test('an envelope around a ToolResult is removed, so that nothing of the result is lost', async () => {
   const { tools } = await boot({ providers: [Worded, WRAPPED] });
   const completion = Promise.withResolvers<string>();
   const started = await tools.executeWithContext('work', {}, {}, (_context, { forLLM }) =>
@@ -70,7 +70,7 @@ test('an envelope around a result in its author’s words is taken off, so that 
   expect((await tools.execute('observe')).forLLM).toBe('there');
 });
 
-test('what an interceptor makes instead counts as it is', async () => {
+test('a different result from an interceptor is used unchanged', async () => {
   @Injectable()
   class Tools {
     @Tool('Other result')
@@ -131,7 +131,7 @@ class Numbers {
   }
 }
 
-test('a result that no longer fits its output names the interceptor that changed it, and the cure', async () => {
+test('a result that an interceptor has made invalid is an error with the interceptor and the fix', async () => {
   const { tools } = await boot({ providers: [Numbers, WRAPPED] });
   const result = await tools.execute('plain', { n: 1 });
   expect(result.error).toMatchObject({ name: 'InvalidResult' });
@@ -147,13 +147,13 @@ test('a result that no longer fits its output names the interceptor that changed
   expect(broken.forLLM).not.toContain('interceptor');
 });
 
-test('a mapped result that fits is taken, and one made without asking the method is told', async () => {
+test('a mapped result that is valid is used, and an invalid one made without calling the method is reported', async () => {
   const { tools } = await boot({ providers: [Numbers] });
   expect((await tools.execute('copied', {})).forLLM).toBe('{"n":2}');
   expect((await tools.execute('unasked', {})).forLLM).toContain('one of its interceptors (without a name)');
 });
 
-test('what is generated of a class with @Exclude() agrees with ClassSerializerInterceptor', async () => {
+test('the generated output of a class with @Exclude() matches ClassSerializerInterceptor', async () => {
   const { text } = await generateTool(
     "  @Tool('The user') getUser() { return new User(); }",
     `import { Exclude } from 'class-transformer';
@@ -201,7 +201,7 @@ describeClass(Rows, {
   },
 });
 
-test('ToolwrightModule gives the model what does not fit an inferred output, as it is, and warns of it', async () => {
+test('ToolwrightModule gives the model a result that violates an inferred output, and warns', async () => {
   for (const providers of [[Rows], [Rows, WRAPPED]]) {
     const warned: string[] = [];
     const ignore = (): void => {};

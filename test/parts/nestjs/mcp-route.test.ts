@@ -28,7 +28,7 @@ interface Asking {
   user?: { readonly id: string; readonly scopes: readonly string[] } | undefined;
 }
 
-/** Signs in whoever sends `Bearer <name>:<scope>,<scope>`; strangers get 401, banned ones 403. */
+/** Signs in requests with `Bearer <name>:<scope>,<scope>`; others get 401, and the user `banned` gets 403. */
 @Injectable()
 class SignedIn implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
@@ -41,7 +41,7 @@ class SignedIn implements CanActivate {
   }
 }
 
-/** Says no to everybody without a user, and says it as Nest's guards do. */
+/** Refuses every request without a user by returning false. */
 @Injectable()
 class PlainGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
@@ -129,7 +129,7 @@ test.each(Object.entries(ERAS))(
   },
 );
 
-test('whoever the guards refuse gets the public tools, and is otherwise shown the way to sign in', async () => {
+test('callers that the guards refuse can call public tools, and get 401 with the way to sign in for others', async () => {
   const url = await open({ oauth: OAUTH });
   const client = await connect(url);
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['hours']);
@@ -143,21 +143,21 @@ test('whoever the guards refuse gets the public tools, and is otherwise shown th
   expect(unknown.headers.get('www-authenticate')).toContain('error="invalid_token"');
 });
 
-test('a caller that the guards know and refuse stays refused, whatever tool it calls', async () => {
+test('a caller that the guards recognize and refuse gets 403, even for a public tool', async () => {
   const url = await open({ oauth: OAUTH });
   const banned = await post(url, 'banned:orders:write', 'hours');
   expect(banned.status).toBe(403);
   expect(banned.headers.get('www-authenticate')).toBeNull();
 });
 
-test('a guard that only returns false also leads to 401 with the way to sign in, and to nothing public', async () => {
+test('a guard that only returns false also leads to 401 with the way to sign in, even for a public tool', async () => {
   const url = await open({ oauth: OAUTH }, { guard: PlainGuard });
   const refused = await post(url, undefined, 'hours');
   expect(refused.status).toBe(401);
   expect(refused.headers.get('www-authenticate')).toContain(`resource_metadata="${METADATA}"`);
 });
 
-test('arguments that are nested too deep are the fault of the client', async () => {
+test('arguments that are nested too deep are an error of the client', async () => {
   const url = await open({ oauth: OAUTH });
   const deep = '['.repeat(40_000) + ']'.repeat(40_000);
   const call = {
@@ -174,14 +174,14 @@ test('arguments that are nested too deep are the fault of the client', async () 
   expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('at most 500 levels')]);
 });
 
-test('scopes come from the user that the guards have found', async () => {
+test('scopes come from the user that the guards have set', async () => {
   const url = await open({ oauth: OAUTH });
   const refused = await post(url, 'ada:orders:read', 'cancel');
   expect(refused.status).toBe(403);
   expect(refused.headers.get('www-authenticate')).toContain('scope="orders:write"');
 });
 
-test('the RFC 9728 document is outside of guards and of the global prefix', async () => {
+test('the RFC 9728 document is served without guards and without the global prefix', async () => {
   const url = await open({ oauth: OAUTH });
   for (const path of ['/.well-known/oauth-protected-resource', new URL(METADATA).pathname]) {
     const response = await fetch(new URL(path, url));
@@ -224,7 +224,7 @@ test('prompts and resources of providers are served behind the guards of their c
   await bob.close();
 });
 
-test('with `verify`, the route signs callers in itself, and the claims of the token are the user', async () => {
+test('with `verify`, the route authenticates callers itself, and the claims of the token are the user', async () => {
   const url = await open(
     { oauth: { ...OAUTH, verify: jwks(issuer.keys) } },
     {
@@ -241,11 +241,11 @@ test('with `verify`, the route signs callers in itself, and the claims of the to
 test.each([
   ['throws', SignedIn],
   ['returns false', PlainGuard],
-])('with `verify`, a guard that %s for tokens of MCP is named in the log, once', async (_how, guard) => {
+])('with `verify`, a guard that %s for MCP tokens is reported once in the log', async (_how, guard) => {
   const warnings: string[] = [];
   const ignore = () => {};
   const warn = (text: string) => {
-    // Classes of other tests are warned of, too.
+    // There are also warnings about classes of other tests.
     if (text.startsWith('A guard')) warnings.push(text);
   };
   const logger = { debug: ignore, info: ignore, error: ignore, warn };
@@ -270,14 +270,14 @@ test.each([
   ]);
 });
 
-test('without `oauth`, the route is an ordinary one: the guards of the application answer for themselves', async () => {
+test('without `oauth`, the route is an ordinary route: the guards of the application answer', async () => {
   const url = await open({ path: 'tools' });
   const refused = await post(new URL('tools', url));
   expect(refused.status).toBe(401);
   expect(refused.headers.get('www-authenticate')).toBeNull();
 });
 
-test('views of tools are served as the tools are, and mistakes in them are reported at the start', async () => {
+test('views of tools are served like the tools, and errors in them are reported at start', async () => {
   const output = { type: 'object', properties: { id: { type: 'string' } } } as const;
   const view = (name: string, options: ToolOptions) => {
     @Injectable()
@@ -312,7 +312,7 @@ test('views of tools are served as the tools are, and mistakes in them are repor
   );
 });
 
-test('mistakes in the options of the route are reported while the application starts', async () => {
+test('errors in the options of the route are reported when the application starts', async () => {
   await expect(open({ oauth: { resource: 'not a URL', issuer: issuer.issuer } })).rejects.toThrow(
     'oauth.resource',
   );

@@ -70,14 +70,14 @@ const creators = async (providers: Type[]) => {
   return { config, modules, made: new NestEnhancers(modules, config, ExternalExceptionFilterContext) };
 };
 
-test('what NestJS does not document is imported in one place only', () => {
+test('undocumented parts of NestJS are imported in one file only', () => {
   const strangers = readdirSync(ROOM).filter((name) =>
     /'@nestjs\/(common|core)\//.test(readFileSync(new URL(name, ROOM), 'utf8')),
   );
   expect(strangers).toEqual(['nest-internals.ts']);
 });
 
-test('a provider is static unless it, or what it injects, is made per request', async () => {
+test('a provider is static unless it or a dependency is request-scoped', async () => {
   const { modules } = await start([Once, OfRequest, Dependent]);
   const wrapperOf = (provider: Type) => hostOf(modules, provider).wrapper;
   expect([Once, OfRequest, Dependent].map((provider) => isStatic(wrapperOf(provider)))).toEqual([
@@ -88,7 +88,7 @@ test('a provider is static unless it, or what it injects, is made per request', 
   expect(isMade(wrapperOf(Once))).toBe(true);
 });
 
-test('an instance is the one there is, or made in the injection context of a call', async () => {
+test('an instance is the existing one, or created in the injection context of a call', async () => {
   const { module, modules } = await start([Once, OfRequest]);
   const contextId = ContextIdFactory.create();
   expect(await instanceIn(hostOf(modules, Once), contextId)).toBe(module.get(Once));
@@ -103,13 +103,13 @@ test('a provider that no module has is an error', async () => {
   expect(() => hostOf(modules, Once)).toThrow('ToolwrightModule is not a part of this application.');
 });
 
-test('Nest finds the injection context that was left on a request', () => {
+test('Nest finds the injection context that was stored on a request', () => {
   const contextId = ContextIdFactory.create();
   const request = { [REQUEST_CONTEXT_ID]: contextId };
   expect(ContextIdFactory.getByRequest(request)).toBe(contextId);
 });
 
-test('a context within another is for one provider only', async () => {
+test('a context within another context applies to one provider only', async () => {
   const { modules } = await start([Once]);
   const outer = ContextIdFactory.create();
   const own = contextWithin(outer, hostOf(modules, Once).wrapper);
@@ -117,7 +117,7 @@ test('a context within another is for one provider only', async () => {
   expect(own.getParent?.({ token: OfRequest, isTreeDurable: false })).toBe(outer);
 });
 
-test('the module that is to be destroyed first has no distance from the root', async () => {
+test('the module that is destroyed first has the distance 0 from the root', async () => {
   const { modules } = await start([Once]);
   const [module] = modules.values();
   destroyFirst(modules, module?.metatype as Type);
@@ -141,7 +141,7 @@ test('the enhancer classes of a class, its method and its parameters are found',
   ]);
 });
 
-test('a global enhancer that is added later is seen in the list or in its place', async () => {
+test('a global enhancer that is added later changes the list of globals', async () => {
   const { config, made } = await creators([]);
   const before = made.globals().map((list) => ({ list, length: list.length }));
   config.useGlobalGuards(new LetsPass());
@@ -151,7 +151,7 @@ test('a global enhancer that is added later is seen in the list or in its place'
   );
 });
 
-test('an enhancer class is made known to a module once', async () => {
+test('an enhancer class is added to a module once', async () => {
   const { modules, made } = await creators([Once]);
   const { module, wrapper } = hostOf(modules, Once);
   const added = await made.injectable(module, { type: LetsPass, subtype: 'guard' });
@@ -164,7 +164,7 @@ test('an enhancer class is made known to a module once', async () => {
   expect(made.guards.create(new Handlers(), handler, module.token)).toEqual([added.instance]);
 });
 
-test('the execution context of a tool call says what it is of', () => {
+test('the execution context of a tool call has the type tool, its class, its handler and its request', () => {
   const handler = (): void => {};
   const context = toolExecutionContext([{ url: '/' }, undefined, undefined, 'call'], Once, handler);
   expect(context.getType<string>()).toBe('tool');
@@ -180,7 +180,7 @@ test('guards and pipes are run by Nest’s own consumers', async () => {
   expect(await new PipesConsumer().applyPipes('7', metadata, [new ParseIntPipe()])).toBe(7);
 });
 
-test('the decorators of parameters say where a route has them from', () => {
+test('parameter decorators are read with their source in a route', () => {
   const Custom = createParamDecorator((data) => `custom ${data}`);
   class Handlers {
     run(..._given: unknown[]): void {}
@@ -211,12 +211,12 @@ test('the decorators of parameters say where a route has them from', () => {
   expect(found.get(5)?.read(execution)).toBe('custom data');
 });
 
-test('what a DefaultValuePipe fills in is known', () => {
+test('the default of a DefaultValuePipe is read', () => {
   expect(pipeDefault([ParseIntPipe, new DefaultValuePipe(7)])).toEqual({ value: 7 });
   expect(pipeDefault([ParseIntPipe])).toBeUndefined();
 });
 
-test('a controller is known, and what a constructor injects', () => {
+test('controllers are recognized, and the injected parameters of a constructor are counted', () => {
   class Named {
     readonly given: readonly unknown[];
 

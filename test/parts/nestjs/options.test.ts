@@ -29,23 +29,23 @@ function create(...imports: Parameters<typeof Module>[0]['imports'] & object) {
 }
 
 const OPTIONS: readonly [string, unknown, string][] = [
-  ['tools that are a word', { tools: 'nope' }, "tools is 'nope'"],
+  ['tools that are a string', { tools: 'nope' }, "tools is 'nope'"],
   ['data that is an object', { data: {} }, 'data is {}'],
   ['a time with a unit', { shutdownTimeoutMs: '10s' }, "shutdownTimeoutMs is '10s'"],
-  ['a time below zero', { shutdownTimeoutMs: -5 }, 'shutdownTimeoutMs is -5'],
+  ['a negative time', { shutdownTimeoutMs: -5 }, 'shutdownTimeoutMs is -5'],
   ['a misspelt model', { modle: 'm' }, 'modle is not an option of ToolwrightModule (did you mean `model`?)'],
-  ['a provider that is none', { provider: {} }, 'provider is {}'],
+  ['an invalid provider', { provider: {} }, 'provider is {}'],
   ['a misspelt policy', { polcy: () => false }, 'did you mean `policy`?'],
-  ['a policy that is not set', { policy: undefined }, 'policy is there, but undefined'],
-  ['an owner that is not set', { owner: undefined }, 'owner is there, but undefined'],
+  ['an undefined policy', { policy: undefined }, 'policy is there, but undefined'],
+  ['an undefined owner', { owner: undefined }, 'owner is there, but undefined'],
   ['a visible that is a list', { visible: ['a'] }, "visible is ['a']"],
-  ['an answer for nobody', { mayAnswer: () => true }, 'mayAnswer needs owner'],
-  ['exposure by a word', { exposeErrors: 'yes' }, "exposeErrors is 'yes'"],
+  ['mayAnswer without owner', { mayAnswer: () => true }, 'mayAnswer needs owner'],
+  ['exposeErrors that is a string', { exposeErrors: 'yes' }, "exposeErrors is 'yes'"],
   ['a signal', { signal: new AbortController().signal }, 'signal in the options of a run'],
-  ['a config, as a run has it', { config: { modle: 'm' } }, 'forRoot({ provider, model })'],
-  ['no options', null, 'its options are null'],
-  ['steps that no store keeps', { checkpoint: 'step' }, 'checkpoint stores the steps of runs'],
-  ['a lease of nothing', { leaseMs: 10_000 }, 'leaseMs is for stored runs and conversations'],
+  ['the config of a run', { config: { modle: 'm' } }, 'forRoot({ provider, model })'],
+  ['null', null, 'its options are null'],
+  ['checkpoint without a store', { checkpoint: 'step' }, 'checkpoint stores the steps of runs'],
+  ['a lease without a store', { leaseMs: 10_000 }, 'leaseMs is for stored runs and conversations'],
 ];
 
 test.each(OPTIONS)('ToolwrightModule.forRoot refuses %s', async (_, options, sentence) => {
@@ -56,7 +56,7 @@ test.each(OPTIONS)('ToolwrightModule.forRoot refuses %s', async (_, options, sen
     await expectRefusal(() => [root], { name: 'InvalidOptions', sentence });
 });
 
-test('ToolwrightModule.forRoot tells all of its wrong options together', async () => {
+test('ToolwrightModule.forRoot reports all invalid options together', async () => {
   const options = { modle: 'm', strict: 'yes', shutdownTimeoutMs: Number.NaN };
   const error = await expectRefusal(() => [ToolwrightModule.forRoot(options as never)], {
     name: 'InvalidOptions',
@@ -67,17 +67,17 @@ test('ToolwrightModule.forRoot tells all of its wrong options together', async (
 
 test.each<[string, () => Imports, Refusal]>([
   [
-    'a factory that gives nothing',
+    'a factory that returns nothing',
     () => [ToolwrightModule.forRootAsync({ useFactory: () => undefined as never })],
     { name: 'InvalidOptions', sentence: 'its options are undefined' },
   ],
   [
-    'no way to make the options',
+    'forRootAsync without a source of options',
     () => [ToolwrightModule.forRootAsync({ inject: [] })],
     { name: 'InvalidOptions', sentence: 'exactly one of useFactory, useClass and useExisting' },
   ],
   [
-    'two ways to make the options',
+    'two sources of options',
     () => [ToolwrightModule.forRootAsync({ useFactory: () => ({}), useClass: Settings })],
     { name: 'InvalidOptions', sentence: 'exactly one of useFactory, useClass and useExisting' },
   ],
@@ -87,12 +87,12 @@ test.each<[string, () => Imports, Refusal]>([
     { name: 'InvalidOptions', sentence: 'model is not an option of ToolwrightModule.forRootAsync' },
   ],
   [
-    'a class without the method',
+    'a class without createToolwrightOptions',
     () => [ToolwrightModule.forRootAsync({ useClass: NoSettings as never })],
     { name: 'InvalidOptions', sentence: 'NoSettings has no method createToolwrightOptions' },
   ],
   [
-    'a feature that is not there',
+    'an undefined feature',
     () => [ToolwrightModule.forRoot(), ToolwrightModule.forFeature(undefined as never)],
     { name: 'InvalidToolSignature', sentence: 'it was given undefined instead of a list of tools' },
   ],
@@ -102,7 +102,7 @@ test.each<[string, () => Imports, Refusal]>([
     { name: 'InvalidToolSignature', sentence: 'it was given a function instead of a list of tools' },
   ],
   [
-    'a feature without a root',
+    'a feature without forRoot',
     () => [ToolwrightModule.forFeature([Shop])],
     { name: 'InvalidToolSignature', sentence: 'the application has no ToolwrightModule.forRoot' },
   ],
@@ -125,7 +125,7 @@ async function expectRefusal(imports: () => Imports, { name, sentence }: Refusal
   return error;
 }
 
-test('options that are right are taken, whatever brings them', async () => {
+test('valid options are accepted, wherever they come from', async () => {
   for (const root of [
     ToolwrightModule.forRoot({ shutdownTimeoutMs: Number.POSITIVE_INFINITY, tools: [] }),
     ToolwrightModule.forRootAsync({ useClass: Settings }),
@@ -137,7 +137,7 @@ test('options that are right are taken, whatever brings them', async () => {
   }
 });
 
-test('a stored run without a provider and without a store is told of both', async () => {
+test('resuming a stored run without a provider and a store reports both', async () => {
   const service = (await create(ToolwrightModule.forRoot())).get(ToolwrightService);
   const error = await service.resumeStored('r', []).catch((thrown: unknown) => thrown);
   expect(ToolwrightError.is(error) && error.message).toContain('2 mistakes');
@@ -150,26 +150,23 @@ const provider = { chat: async () => ({ content: 'Hi', toolCalls: [], finishReas
 const hello = [{ role: 'user', content: 'Hi' }] as const;
 
 test.each<[string, unknown, string]>([
-  ['no object', null, 'what a run of ToolwrightService takes is null'],
-  ['a slip in its config', { config: { provider, modle: 'm' } }, 'did you mean `config.model`?'],
-  ['a signal in its config that is none', { config: { signal: {} } }, 'config.signal is {}'],
-  ['a signal that is none', { signal: 5 }, 'signal is 5'],
-  ['a slip in its scope', { chanel: 'web' }, 'did you mean `channel`?'],
-  ['an option of the loop beside its scope', { maxIterations: 3 }, 'config: { maxIterations: … }'],
-])(
-  'ToolwrightService refuses options of a run with %s, before it asks for a model',
-  async (_, options, hint) => {
-    const service = (await create(ToolwrightModule.forRoot())).get(ToolwrightService);
-    const given = options as never;
-    for (const run of [
-      async () => service.run(hello, given),
-      async () => service.stream(hello, given).result,
-      async () => service.resume({} as never, [], given),
-      async () => service.streamResumed({} as never, [], given).result,
-      async () => service.resumeStored('r', [], given),
-    ]) {
-      const error = await run().catch((thrown: unknown) => thrown);
-      expect(error).toMatchObject({ name: 'InvalidOptions', message: expect.stringContaining(hint) });
-    }
-  },
-);
+  ['null instead of an object', null, 'what a run of ToolwrightService takes is null'],
+  ['a typo in config', { config: { provider, modle: 'm' } }, 'did you mean `config.model`?'],
+  ['an invalid signal in config', { config: { signal: {} } }, 'config.signal is {}'],
+  ['an invalid signal', { signal: 5 }, 'signal is 5'],
+  ['a typo in the scope', { chanel: 'web' }, 'did you mean `channel`?'],
+  ['an option of the loop outside of config', { maxIterations: 3 }, 'config: { maxIterations: … }'],
+])('ToolwrightService refuses run options with %s before it calls a model', async (_, options, hint) => {
+  const service = (await create(ToolwrightModule.forRoot())).get(ToolwrightService);
+  const given = options as never;
+  for (const run of [
+    async () => service.run(hello, given),
+    async () => service.stream(hello, given).result,
+    async () => service.resume({} as never, [], given),
+    async () => service.streamResumed({} as never, [], given).result,
+    async () => service.resumeStored('r', [], given),
+  ]) {
+    const error = await run().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ name: 'InvalidOptions', message: expect.stringContaining(hint) });
+  }
+});

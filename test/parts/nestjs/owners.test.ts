@@ -38,7 +38,7 @@ const ADA: Asking = { user: 'ada', role: 'customer' };
 const BOB: Asking = { user: 'bob', role: 'customer' };
 const CLERK: Asking = { user: 'cleo', role: 'clerk' };
 
-/** What another package keeps beside Nest, such as a logger of requests. */
+/** What another package stores beside Nest, such as a request logger. */
 const ambient = new AsyncLocalStorage<string>();
 
 const CurrentUser = createParamDecorator(
@@ -134,12 +134,12 @@ function yes({ pending }: Pick<RunState, 'pending'>) {
   return pending.map(({ id }) => ({ id, approved: true }));
 }
 
-/** Without the prototype that a generated object may lack. */
+/** Without the prototype, which a generated object may lack. */
 function plain(owner: unknown): unknown {
   return owner === undefined ? undefined : JSON.parse(JSON.stringify(owner));
 }
 
-/** Every way to let a run go on. */
+/** Every way to resume a run. */
 const WAYS = {
   resume: ({ toolwright }: Booted, state: RunState, request?: object) =>
     toolwright.resume(state, yes(state), { request }),
@@ -150,7 +150,7 @@ const WAYS = {
 };
 
 for (const [way, goOn] of Object.entries(WAYS)) {
-  test(`ToolwrightService.${way} lets a clerk answer, and the run goes on as its owner's`, async () => {
+  test(`ToolwrightService.${way} accepts a clerk’s answer, and the run continues as its owner’s`, async () => {
     const booted = await bank();
     const state = await suspended(booted);
     expect(state.owner).toEqual({ user: 'ada' });
@@ -166,7 +166,7 @@ for (const [way, goOn] of Object.entries(WAYS)) {
     expect(result).toMatchObject({ status: 'completed', content: 'Paid.' });
   });
 
-  test(`ToolwrightService.${way} refuses a stranger and a request without an owner; the run still waits`, async () => {
+  test(`ToolwrightService.${way} refuses other users and requests without an owner; the run remains suspended`, async () => {
     const booted = await bank();
     const state = await suspended(booted);
     for (const stranger of [BOB, undefined])
@@ -175,7 +175,7 @@ for (const [way, goOn] of Object.entries(WAYS)) {
     expect(own.toolCalls[0]).toMatchObject({ status: 'success', answeredBy: { user: 'ada' } });
   });
 
-  test(`ToolwrightService.${way} takes nothing but exactly true for a yes, and nobody's yes where there is no mayAnswer`, async () => {
+  test(`ToolwrightService.${way} accepts an answer of another user only if mayAnswer returns exactly true`, async () => {
     const doubtful: readonly ToolwrightModuleOptions['mayAnswer'][] = [
       () => 'yes' as never,
       () => 1 as never,
@@ -194,7 +194,7 @@ for (const [way, goOn] of Object.entries(WAYS)) {
   });
 }
 
-test('ToolwrightService asks mayAnswer about the run: whose it is and what it waits for', async () => {
+test('ToolwrightService passes the owner and the pending calls of the run to mayAnswer', async () => {
   const asked: OwnedRun[] = [];
   const booted = await bank({
     mayAnswer: async (_request: Asking, run: OwnedRun) => asked.push(run) > 0,
@@ -206,7 +206,7 @@ test('ToolwrightService asks mayAnswer about the run: whose it is and what it wa
   ]);
 });
 
-test('ToolwrightService lets a run go on without a request where scopeOf gives none, with the tools it had', async () => {
+test('ToolwrightService continues a run without a request if scopeOf returns none, with the same tools', async () => {
   const booted = await bank({ scopeOf: ({ user }: Asking) => ({ data: { userId: user } }) });
   const state = await suspended(booted);
   const { toolCalls } = await booted.toolwright.resumeStored(state.runId, yes(state), { request: CLERK });
@@ -220,7 +220,7 @@ test('ToolwrightService lets a run go on without a request where scopeOf gives n
   expect(toolCalls[0]?.result.forLLM).toBe('[null,"ada",null,null,5]');
 });
 
-test('ToolwrightService.resume believes the owner in a state only where it is signed', async () => {
+test('ToolwrightService.resume trusts the owner in a state only if the state is signed', async () => {
   const booted = await bank();
   const state = await suspended(booted);
   const forged = { ...state, owner: { user: 'bob' } };
@@ -237,7 +237,7 @@ test('ToolwrightService.resume believes the owner in a state only where it is si
   expect((await WAYS.resume(signed, signedState, CLERK)).status).toBe('completed');
 });
 
-test('ToolwrightModule compares owners as JSON, whatever the order of their keys; no owner is like another', async () => {
+test('ToolwrightModule compares owners as JSON in any key order; a missing owner equals no owner', async () => {
   const named = fc.dictionary(fc.constantFrom('user', 'tenant', 'a', 'b'), fc.integer({ min: 0 }), {
     minKeys: 1,
   });
@@ -267,7 +267,7 @@ test('ToolwrightModule compares owners as JSON, whatever the order of their keys
   );
 });
 
-test('ToolwrightModule refuses an owner that is a promise: as JSON, all promises are one owner', async () => {
+test('ToolwrightModule refuses an owner that is a promise, because all promises are equal as JSON', async () => {
   const booted = await bank({ owner: async ({ user }: Asking) => user });
   await expect(booted.toolwright.run(HELLO, { request: ADA })).rejects.toMatchObject({
     name: 'InvalidOptions',
@@ -275,7 +275,7 @@ test('ToolwrightModule refuses an owner that is a promise: as JSON, all promises
   });
 });
 
-test('ToolwrightModule hides tools from a request, and refuses their calls on every way', async () => {
+test('ToolwrightModule hides tools from a request, and refuses their calls in every way', async () => {
   const { toolwright, tools, provider } = await bank();
   await toolwright.run(HELLO, { request: ADA });
   const offered = provider.requests[0]?.tools?.map(({ function: { name } }) => name);
@@ -290,7 +290,7 @@ test('ToolwrightModule hides tools from a request, and refuses their calls on ev
   expect(String((direct as { readonly forLLM: string }).forLLM)).toContain('it is not available');
 });
 
-test('ToolwrightModule shows a tool only where visible says true, and logs a visible that throws', async () => {
+test('ToolwrightModule shows a tool only if visible returns true, and hides it if visible throws', async () => {
   const warned: string[] = [];
   const keep = (message: string) => warned.push(message);
   const logger: Logger = { debug: () => {}, info: () => {}, warn: keep, error: keep };
@@ -308,7 +308,7 @@ test('ToolwrightModule shows a tool only where visible says true, and logs a vis
   }
 });
 
-test('ToolwrightService.answering says in what scope a conversation goes on, and who answered', async () => {
+test('ToolwrightService.answering returns the scope in which a conversation continues, and who answered', async () => {
   const { toolwright, tools, provider } = await bank();
   const view = tools.view(await toolwright.visibleTo(ADA));
   const scope = toolwright.scopeOf(ADA);
@@ -326,7 +326,7 @@ test('ToolwrightService.answering says in what scope a conversation goes on, and
   });
 });
 
-test('createMcpServer with scopeOf and visibleTo lists and calls what a request sees', async () => {
+test('createMcpServer with scopeOf and visibleTo lists and calls the tools that a request may see', async () => {
   const { toolwright, tools } = await bank();
   const request = (authInfo: { readonly extra?: Readonly<Record<string, unknown>> } | undefined) =>
     authInfo?.extra?.request as Asking;
@@ -349,7 +349,7 @@ test('createMcpServer with scopeOf and visibleTo lists and calls what a request 
   await server.close();
 });
 
-test('ToolwrightModule wants owner and scopeOf beside mayAnswer', async () => {
+test('ToolwrightModule requires owner and scopeOf for mayAnswer', async () => {
   const { owner: _, ...withoutOwner } = OPTIONS;
   const { scopeOf: __, ...withoutScope } = OPTIONS;
   for (const options of [withoutOwner, withoutScope])
@@ -358,7 +358,7 @@ test('ToolwrightModule wants owner and scopeOf beside mayAnswer', async () => {
 });
 
 test.each([undefined, null, '', {}, [], { '?1': 'x' }])(
-  'ToolwrightService.resumeStored refuses the run id %j before it asks the store',
+  'ToolwrightService.resumeStored refuses the run id %j before it reads the store',
   async (runId) => {
     const store = new SqliteRunStore({ path: ':memory:' });
     const { toolwright } = await bank({ store });

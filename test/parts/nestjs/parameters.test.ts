@@ -60,8 +60,8 @@ const GENERATED = {
 describe.each([
   ['by its metadata', makeTools()],
   ['by a generated file', describeWith(makeTools())],
-])('a class read %s', (_, Tools) => {
-  test('takes what decorators fill beside its context and its signal, and more than one of them', async () => {
+])('a class described %s', (_, Tools) => {
+  test('fills decorated parameters beside the context and the signal, and several of them', async () => {
     const { tools, toolwright } = await boot({ providers: [Tools], options: { strict: true } });
     const scope = toolwright.scopeOf({ user: { id: 'u1' } });
     const say = async (name: string, args: object) =>
@@ -78,7 +78,7 @@ function describeWith(Tools: ReturnType<typeof makeTools>) {
   return Tools;
 }
 
-test('two parameters that take the context itself are a mistake, whatever stands beside them', async () => {
+test('two parameters that take the context are an error, whatever else the method takes', async () => {
   @Injectable()
   class Tools {
     @Tool('Twice')
@@ -117,7 +117,7 @@ describe('a DefaultValuePipe', () => {
     }
   }
 
-  test('makes a parameter of a route optional as a tool’s argument, and fills it in', async () => {
+  test('makes a route parameter optional as an argument of the tool, and provides its value', async () => {
     const { tools } = await boot({ controllers: [Pages] });
     expect(tools.get('page')?.parameters).toEqual({
       type: 'object',
@@ -128,7 +128,7 @@ describe('a DefaultValuePipe', () => {
     expect((await tools.execute('page', { page: 4 })).forLLM).toBe('4');
   });
 
-  test('offers no default that the type does not have, and what @Param says comes first', async () => {
+  test('sets no default that does not match the type, and @Param takes precedence', async () => {
     const { tools } = await boot({ controllers: [Pages] });
     expect(tools.get('named')?.parameters).toEqual({
       type: 'object',
@@ -138,13 +138,13 @@ describe('a DefaultValuePipe', () => {
     expect((await tools.execute('named', { all: 2 })).forLLM).toBe('[1,2]');
   });
 
-  test('changes nothing about a parameter that takes the whole body', async () => {
+  test('changes nothing for a parameter that takes the whole body', async () => {
     const { tools } = await boot({ controllers: [Pages] });
     expect(Object.keys(tools.get('whole')?.parameters.properties ?? {})).toEqual(['size']);
   });
 });
 
-test('@Param of Nest in a provider that is not a controller is told, with both packages', async () => {
+test('@Param of Nest in a provider that is not a controller is a warning that names both packages', async () => {
   @Injectable()
   class Orders {
     @Tool('Find orders')

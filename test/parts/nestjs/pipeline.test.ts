@@ -129,7 +129,7 @@ test('guards, interceptors and pipes run in the order of a request: global, clas
   await module.close();
 });
 
-test('a guard runs once for a call, and not for arguments that do not fit', async () => {
+test('a guard runs once per call, and not for invalid arguments', async () => {
   const { tools } = await boot({ providers: [ShopTools] });
   seen.length = 0;
   const rejected = await tools.execute('find', { customer: 7 });
@@ -139,7 +139,7 @@ test('a guard runs once for a call, and not for arguments that do not fit', asyn
   expect(seen.filter((entry) => entry.startsWith('guard class'))).toHaveLength(1);
 });
 
-test('what useGlobalGuards adds to a running application guards the next call', async () => {
+test('a guard that useGlobalGuards adds to a running application applies to the next call', async () => {
   const { tools, module } = await boot({ providers: [ShopTools] });
   const app = module.createNestApplication();
   expect((await tools.execute('find', { customer: 'c' })).isError).toBe(false);
@@ -149,7 +149,7 @@ test('what useGlobalGuards adds to a running application guards the next call', 
   );
 });
 
-test('an HTTP exception tells the model why, and a guard that breaks does not', async () => {
+test('an HTTP exception of a guard is shown to the model, and another error of a guard is not', async () => {
   @Injectable()
   class Tools {
     @Tool('a')
@@ -201,7 +201,7 @@ test('an HTTP exception tells the model why, and a guard that breaks does not', 
   expect((await tools.execute('f')).forLLM).toBe('{"code":"SOLD_OUT","left":0}');
 });
 
-test('pipes transform checked values, and a DTO is checked once', async () => {
+test('pipes transform validated values, and a DTO is validated once', async () => {
   @Injectable()
   class Tools {
     @Tool('Order')
@@ -245,7 +245,7 @@ class StockFilter implements ExceptionFilter {
   }
 }
 
-test('exception filters word what was thrown; what none catches is told as ever', async () => {
+test('exception filters turn errors into results, and errors that no filter catches stay unchanged', async () => {
   @Injectable()
   @UseFilters(StockFilter)
   class Tools {
@@ -299,7 +299,7 @@ test('exception filters word what was thrown; what none catches is told as ever'
   expect((await tools.invoke({ id: '1', name: 'retry', arguments: {} })).record.status).toBe('rejected');
 });
 
-test('a serialising interceptor leaves out of a value what it leaves out of a response, and results as they are', async () => {
+test('ClassSerializerInterceptor removes excluded properties of a value, and leaves a ToolResult unchanged', async () => {
   class User {
     readonly id = 1;
     @Exclude()
@@ -339,7 +339,7 @@ test('a serialising interceptor leaves out of a value what it leaves out of a re
   expect(await completion.promise).toBe('done');
 });
 
-test('a filter’s answer to a guard is the reason; one that answers nothing changes nothing', async () => {
+test('the result of a filter for a guard is the reason, and a filter without a result changes nothing', async () => {
   const silent = { catch: () => undefined };
   @Injectable()
   class Tools {
@@ -367,7 +367,7 @@ test('a filter’s answer to a guard is the reason; one that answers nothing cha
   expect(await tools.execute('silent')).toMatchObject({ isError: true, forLLM: 'the disk is full' });
 });
 
-test('a question is not an exception, and passes filters by', async () => {
+test('a question is not an exception, and skips filters', async () => {
   @Injectable()
   @UseFilters({ catch: () => 'never' })
   class Tools {
@@ -381,7 +381,7 @@ test('a question is not an exception, and passes filters by', async () => {
   expect((await tools.invoke({ id: '1', name: 'ask', arguments: {} })).record.status).toBe('suspended');
 });
 
-test('a global filter written for HTTP does not hide what happened', async () => {
+test('a global filter that is written for HTTP does not hide the error', async () => {
   @Catch()
   class HttpFilter implements ExceptionFilter {
     catch(_exception: unknown, host: ArgumentsHost) {
@@ -402,7 +402,7 @@ test('a global filter written for HTTP does not hide what happened', async () =>
   expect((await tools.execute('fail')).forLLM).toBe('the disk is full');
 });
 
-test('enhancers made per request run for every tool, global ones and those of a class', async () => {
+test('request-scoped enhancers run for every tool, both global ones and those of a class', async () => {
   let made = 0;
   @Injectable({ scope: Scope.REQUEST })
   class RequestGuard implements CanActivate {
@@ -441,7 +441,7 @@ test('enhancers made per request run for every tool, global ones and those of a 
   }
 });
 
-test('transient guards hold: of the method, of the class and global ones', async () => {
+test('transient guards apply on a method, on a class and globally', async () => {
   @Injectable({ scope: Scope.TRANSIENT })
   class Never implements CanActivate {
     canActivate(): boolean {
@@ -506,7 +506,7 @@ test('parameters with decorators of Nest are filled by them and hidden from the 
   expect((await tools.executeWithContext('piped', {}, scope)).forLLM).toBe('37');
 });
 
-test('observables and generators give their last value and their return', async () => {
+test('observables return their last value, and generators their return value', async () => {
   const progress: unknown[] = [];
   @Injectable()
   class Tools {
@@ -534,7 +534,7 @@ test('observables and generators give their last value and their return', async 
   expect((await tools.execute('empty')).forLLM).toBe('ok');
 });
 
-test('a controller’s route is a tool as well', async () => {
+test('a route of a controller can also be a tool', async () => {
   @Controller('orders')
   class OrdersController {
     @Get()
@@ -547,7 +547,7 @@ test('a controller’s route is a tool as well', async () => {
   expect((await tools.execute('list', {})).forLLM).toBe('["open"]');
 });
 
-test('what a route takes of a request is the tool’s arguments', async () => {
+test('the parameters of a route are the arguments of the tool', async () => {
   @Controller('orders')
   class OrdersController {
     @Get(':id')

@@ -31,7 +31,7 @@ import { boot } from './boot.js';
 
 const Roles = (role: string) => SetMetadata('role', role);
 
-/** Lets pass who has the role that the handler or the tool asks for; everybody else only reads. */
+/** Allows only callers with the role of the handler or the tool, by default `user`. */
 @Injectable()
 class RoleGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
@@ -71,7 +71,7 @@ const bootGuarded = () =>
 
 const late = () => defineTool({ name: 'late', description: 'Late', execute: () => 'late' });
 
-test('guards and interceptors run for tools that are registered at run time, however they are made', async () => {
+test('guards and interceptors run for tools that are registered at run time, whatever their kind', async () => {
   const { tools } = await bootGuarded();
   tools.register(late(), () => defineTool({ name: 'each', description: 'Each', execute: () => 'each' }));
   tools.register(
@@ -96,7 +96,7 @@ test('guards and interceptors run for tools that are registered at run time, how
   }
 });
 
-test('a tool cannot leave the registry without its guards', async () => {
+test('a tool that is taken out of the registry still runs its guards', async () => {
   const { tools } = await bootGuarded();
   registerFunction(tools, 'late', 'Late', [], () => 'late');
   const other = new ToolRegistry().register(...tools.tools());
@@ -119,7 +119,7 @@ test('a tool cannot leave the registry without its guards', async () => {
   expect(run.toolCalls[0]?.result.forLLM).toBe("The tool 'declared' was refused: Forbidden resource");
 });
 
-test('a tool that hands its context on to another does not hand on what its guards allowed', async () => {
+test('a tool that passes its context to another tool does not pass the permission of its guards', async () => {
   const { tools } = await bootGuarded();
   const pass = (name: string) => (_args: object, context: ToolContext) =>
     tools.get(name)?.execute({}, context);
@@ -150,13 +150,13 @@ test('a tool that hands its context on to another does not hand on what its guar
   expect((await as('to_declared')).forLLM).toBe("The tool 'declared' was refused: Forbidden resource");
 });
 
-test('tools of another registry are guarded as soon as they are merged in', async () => {
+test('tools of another registry are guarded as soon as they are merged', async () => {
   const { tools } = await bootGuarded();
   tools.merge(new ToolRegistry().register(late()));
   expect((await tools.execute('late')).isError).toBe(true);
 });
 
-test('metadata and guards on a hand-written tool count', async () => {
+test('metadata and guards on a hand-written tool apply', async () => {
   class Never implements CanActivate {
     canActivate(): boolean {
       return false;
@@ -199,7 +199,7 @@ test('metadata and guards on a hand-written tool count', async () => {
   expect((await as('guarded_class', 'user')).error).toMatchObject({ name: 'ToolRefused' });
 });
 
-test('hand-written tools with state of their own keep it', async () => {
+test('hand-written tools keep their own state', async () => {
   class Stateful {
     readonly name = 'stateful';
     readonly description = 'Stateful';
@@ -240,7 +240,7 @@ test('hand-written tools with state of their own keep it', async () => {
   expect(await tools.execute('stateful', { text: 1 })).toMatchObject({ isError: true });
 });
 
-test('guards are asked before somebody is asked for an approval, and again when it was given', async () => {
+test('guards run before an approval is requested, and again after it was given', async () => {
   let asked = 0;
   @Injectable()
   class Counting implements CanActivate {
@@ -285,7 +285,7 @@ test('guards are asked before somebody is asked for an approval, and again when 
   expect(asked).toBe(5);
 });
 
-test('the application’s own policy is asked after the guards', async () => {
+test('the policy of the application runs after the guards', async () => {
   const order: string[] = [];
   @Injectable()
   class Tools {
@@ -313,7 +313,7 @@ test('the application’s own policy is asked after the guards', async () => {
   expect(order).toEqual(['guard', 'policy open']);
 });
 
-/** Serves its tools without being a provider of the application. */
+/** Has tools without being a provider of the application. */
 @Toolset()
 @UseGuards(RoleGuard)
 class Outside {
@@ -329,7 +329,7 @@ class Outside {
   }
 }
 
-test('guards on a class and its methods count for tools that `discoverTools` made of it', async () => {
+test('guards on a class and its methods apply to tools that `discoverTools` creates from it', async () => {
   const { tools: registry } = await boot({ providers: [RoleGuard] });
   registry.register(...discoverTools({ toolsets: [Outside] }));
   const asUser = { data: { role: 'user' } };

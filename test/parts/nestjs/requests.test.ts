@@ -70,7 +70,7 @@ afterEach(async () => {
   open.clear();
 });
 
-/** An application that listens, and what one of its routes answers to a user. */
+/** Starts an application, and returns a function that requests one of its routes as a user. */
 async function listen(options: ToolwrightModuleOptions, metadata: ModuleMetadata) {
   class AppModule {}
   const root = { module: AppModule, ...metadata, imports: [ToolwrightModule.forRoot(options)] };
@@ -86,7 +86,7 @@ async function listen(options: ToolwrightModuleOptions, metadata: ModuleMetadata
   return { app, get };
 }
 
-test('calls of a handler belong to its request, and share the instances of the handler', async () => {
+test('calls of a handler belong to its request, and share its request-scoped instances', async () => {
   @Controller('shared')
   class SharedController {
     constructor(
@@ -121,7 +121,7 @@ test('calls of a handler belong to its request, and share the instances of the h
   expect(alone.map((answer) => answer.split(' ')[0])).toEqual(users);
 });
 
-test('calls belong to their request also where an interceptor or the handler begins late', async () => {
+test('calls belong to their request even if an interceptor or the handler starts late', async () => {
   class Late implements NestInterceptor {
     intercept(_context: ExecutionContext, next: CallHandler) {
       return timer(0).pipe(switchMap(() => next.handle()));
@@ -166,7 +166,7 @@ test('calls belong to their request also where an interceptor or the handler beg
     for (const user of ['ada', 'bob']) expect(await get(path, user)).toMatch(new RegExp(`\\b${user} \\d+`));
 });
 
-test('a client that leaves its server-sent events ends the run', async () => {
+test('a client that closes its server-sent events aborts the run', async () => {
   const aborted = Promise.withResolvers<string>();
   @Controller()
   class EventsController {
@@ -203,7 +203,7 @@ test('a client that leaves its server-sent events ends the run', async () => {
   expect(await aborted.promise).toBe('the client has left');
 });
 
-test('background work keeps the request that started it, also when it waited for that of another', async () => {
+test('background work keeps the request that started it, even if it waited for other work', async () => {
   const completed: string[] = [];
   @Controller()
   class StartController {
@@ -228,7 +228,7 @@ test('background work keeps the request that started it, also when it waited for
   expect(completed.toSorted()).toEqual(users);
 });
 
-test('a context of nestjs-cls reaches background work that waited for another', async () => {
+test('a nestjs-cls context reaches background work that waited for other work', async () => {
   @Injectable()
   class ClsTools {
     constructor(private readonly cls: ClsService) {}
@@ -257,7 +257,7 @@ test('a context of nestjs-cls reaches background work that waited for another', 
   expect(completed).toEqual(['ada: ada', 'bob: bob', 'eve: eve']);
 });
 
-test('a resumed run belongs to the request that brings the answers', async () => {
+test('a resumed run belongs to the request that resumes it', async () => {
   const script = () =>
     new ScriptedProvider([
       { content: '', toolCalls: [{ id: 'a', name: 'approved', arguments: {} }] },
@@ -286,7 +286,7 @@ test('a resumed run belongs to the request that brings the answers', async () =>
   expect((await stream.result).status).toBe('completed');
 });
 
-test('what one tenant’s durable provider sees is the payload, and never the request of one user', async () => {
+test('a durable provider gets the payload of its tenant, and never the request of one user', async () => {
   const tenant = ContextIdFactory.create();
   ContextIdFactory.apply({
     attach: (contextId: ContextId) => ({
@@ -334,7 +334,7 @@ test('what one tenant’s durable provider sees is the payload, and never the re
   }
 });
 
-test('request-scoped and transient providers are not there for context.resolve', async () => {
+test('context.resolve cannot return request-scoped and transient providers', async () => {
   @Injectable({ scope: Scope.TRANSIENT })
   class Fresh {}
   @Injectable()
@@ -350,7 +350,7 @@ test('request-scoped and transient providers are not there for context.resolve',
     expect((await tools.executeWithContext('resolve', { token }, scope)).isError).toBe(true);
 });
 
-test('the loop can be injected where a request-scoped provider needs it', async () => {
+test('the service can be injected in a request-scoped provider', async () => {
   @Injectable({ scope: Scope.REQUEST })
   class Assistant {
     constructor(readonly toolwright: ToolwrightService) {}

@@ -15,7 +15,7 @@ import { catchError, map, mergeMap, of, tap, throwError, timeout } from 'rxjs';
 import { Tool, ToolRegistry, toolResult } from 'toolwright';
 import { ToolwrightModule } from 'toolwright/nestjs';
 
-/** Touches the response before the handler, as one that sets headers does. */
+/** Uses the response before the handler runs, as an interceptor that sets headers does. */
 @Injectable()
 class HeaderBefore implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler) {
@@ -24,7 +24,7 @@ class HeaderBefore implements NestInterceptor {
   }
 }
 
-/** Touches the response after the handler. */
+/** Uses the response after the handler has run. */
 @Injectable()
 class HeaderAfter implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler) {
@@ -32,7 +32,7 @@ class HeaderAfter implements NestInterceptor {
   }
 }
 
-/** Promises its observable. */
+/** Returns a promise of its observable. */
 @Injectable()
 class LateHeader implements NestInterceptor {
   async intercept(context: ExecutionContext, next: CallHandler) {
@@ -47,7 +47,7 @@ class PassesOn implements NestInterceptor {
   }
 }
 
-/** Touches the response where the handler failed. */
+/** Uses the response if the handler failed. */
 @Injectable()
 class ErrorLog implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler) {
@@ -158,7 +158,7 @@ async function shop() {
   return { told, tools, orders: module.get(Orders), kept: logger.kept };
 }
 
-test('ToolwrightModule says that a tool has run where an interceptor fails after its method', async () => {
+test('ToolwrightModule reports that a tool has run if an interceptor fails after its method', async () => {
   const { told, tools, orders } = await shop();
   const ran =
     /^The tool '\w+' ran, but its result was lost afterwards: Internal error \(ref \w+\)\nDo not repeat/;
@@ -171,13 +171,13 @@ test('ToolwrightModule says that a tool has run where an interceptor fails after
   );
 });
 
-test('ToolwrightModule says so whatever an exception filter answers, except a result in its own words', async () => {
+test('ToolwrightModule reports this whatever an exception filter returns, except a ToolResult', async () => {
   const { told, tools } = await shop();
   expect(await told('filtered')).toMatch(/^The tool 'filtered' ran, but .*\{"statusCode":500\}/);
   expect(await tools.execute('worded')).toMatchObject({ isError: false, forLLM: 'It is placed.' });
 });
 
-test('ToolwrightModule does not say that a tool ran whose method was never called or did not return', async () => {
+test('ToolwrightModule does not report that a tool ran if its method was not called or did not return', async () => {
   const { told, orders } = await shop();
   expect(await told('before')).toMatch(/^Internal error \(ref \w+\)$/);
   expect(orders.placed).toBe(0);
@@ -187,7 +187,7 @@ test('ToolwrightModule does not say that a tool ran whose method was never calle
   expect(await told('mapped')).toBe('mapped');
 });
 
-test('ToolwrightModule names an interceptor that needs a response once, with the remedy', async () => {
+test('ToolwrightModule reports an interceptor that needs a response once, with the fix', async () => {
   const { told, kept } = await shop();
   for (const name of ['before', 'before', 'place', 'place', 'late', 'conflict']) await told(name);
   expect(kept.filter((line) => line.startsWith('The '))).toEqual([
@@ -199,7 +199,7 @@ test('ToolwrightModule names an interceptor that needs a response once, with the
   ]);
 });
 
-test('ToolwrightModule tells why a method failed, also where an interceptor then finds no response', async () => {
+test('ToolwrightModule reports why a method failed even if an interceptor then misses the response', async () => {
   const { told, kept } = await shop();
   expect(await told('fail')).toBe('sold out');
   expect(kept).toContainEqual(

@@ -24,7 +24,7 @@ class CurrentUser {
   }
 }
 
-/** Request-scoped, because what it injects is. */
+/** Request-scoped, because its dependency is. */
 @Injectable()
 class MineTools {
   constructor(private readonly user: CurrentUser) {}
@@ -49,7 +49,7 @@ afterEach(() => {
   made = 0;
 });
 
-test('a toolset with a request-scoped dependency sees the request of its call', async () => {
+test('a toolset with a request-scoped dependency gets the request of its call', async () => {
   const { tools, toolwright } = await boot({ providers: [MineTools, CurrentUser] });
   expect(made).toBe(0);
   const users = Array.from({ length: 200 }, (_, index) => `user-${index}`);
@@ -59,7 +59,7 @@ test('a toolset with a request-scoped dependency sees the request of its call', 
   expect(answers.map(({ forLLM }) => forLLM)).toEqual(users);
 });
 
-test('a controller that is made per request is one for the calls of a request, too', async () => {
+test('a request-scoped controller is created once for the calls of a request', async () => {
   @Controller()
   class MineController {
     constructor(private readonly user: CurrentUser) {}
@@ -89,7 +89,7 @@ test('calls of one request share its instances; calls without a request have the
   expect((await tools.execute('who_am_i')).forLLM).toBe('ok');
 });
 
-test('a frozen request has its own instances too, and what the strategy says of it', async () => {
+test('a frozen request has its own instances, too, and gets the payload of the strategy', async () => {
   const ask = async (users: readonly string[]) => {
     const { tools, toolwright } = await boot({ providers: [MineTools, CurrentUser] });
     const answers: string[] = [];
@@ -111,7 +111,7 @@ test('a frozen request has its own instances too, and what the strategy says of 
   }
 });
 
-test('a run sees the request and the data that were given with it', async () => {
+test('a run gets the request and the data of its options', async () => {
   @Injectable()
   class DataTools {
     @Tool('Read the data')
@@ -144,7 +144,7 @@ test('a run sees the request and the data that were given with it', async () => 
   ]);
 });
 
-test('default tools are one instance, transient ones a new one for each call', async () => {
+test('a default toolset has one instance, and a transient toolset a new instance for each call', async () => {
   for (const [scope, expected] of [
     [Scope.DEFAULT, ['1', '2', '3']],
     [Scope.TRANSIENT, ['1', '1', '1']],
@@ -167,7 +167,7 @@ test('default tools are one instance, transient ones a new one for each call', a
   }
 });
 
-test('a transient toolset is a new one also for calls of one request, and sees the request', async () => {
+test('a transient toolset is created for each call of one request, and gets the request', async () => {
   @Injectable({ scope: Scope.TRANSIENT })
   class Fresh {
     #count = 0;
@@ -186,7 +186,7 @@ test('a transient toolset is a new one also for calls of one request, and sees t
   expect(calls.map(({ forLLM }) => forLLM)).toEqual(['ada 1', 'ada 1']);
 });
 
-test('durable providers are one per tenant', async () => {
+test('a durable provider is created once per tenant', async () => {
   const tenants = new Map<string, ContextId>();
   const strategy: ContextIdStrategy<Asking> = {
     attach(contextId, { tenant = 'none' }) {
@@ -240,7 +240,7 @@ test('durable providers are one per tenant', async () => {
   }
 });
 
-test('the context of nestjs-cls survives into tools, also where the stream is read elsewhere', async () => {
+test('the nestjs-cls context is available in tools, even if the stream is read elsewhere', async () => {
   @Injectable()
   class ClsTools {
     constructor(private readonly cls: ClsService) {}
@@ -274,7 +274,7 @@ test('the context of nestjs-cls survives into tools, also where the stream is re
   expect((await other.result).toolCalls[0]?.result.forLLM).toBe('eve');
 });
 
-test('a request-scoped provider that cannot be made refuses the call and nothing more', async () => {
+test('a request-scoped provider that cannot be created fails only its own call', async () => {
   @Injectable({ scope: Scope.REQUEST })
   class Broken {
     constructor(@Inject(REQUEST) request: Asking | undefined) {
@@ -296,7 +296,7 @@ test('a request-scoped provider that cannot be made refuses the call and nothing
   expect((await as('ada')).forLLM).toBe('worked');
 });
 
-test('context.resolve gives providers of every module', async () => {
+test('context.resolve returns providers of every module', async () => {
   @Injectable()
   class Resolving {
     @Tool('Resolve')
@@ -320,7 +320,7 @@ test('context.resolve gives providers of every module', async () => {
   expect((await tools.executeWithContext('who_am_i', {}, promising)).forLLM).toBe('ok');
 });
 
-test('a request-scoped guard on a default toolset sees the request', async () => {
+test('a request-scoped guard on a default toolset gets the request', async () => {
   @Injectable({ scope: Scope.REQUEST })
   class OnlyAda implements CanActivate {
     constructor(@Inject(REQUEST) private readonly request: Asking) {}

@@ -80,7 +80,7 @@ test('a shutdown waits for running calls before anything else is closed', async 
   expect(module.get(Database).isOpen).toBe(false);
 });
 
-test('a shutdown waits for an aborted call whose method takes the signal and winds up', async () => {
+test('a shutdown waits for an aborted call whose method takes the signal and needs time to end', async () => {
   const { module, tools } = await bootSlow(60_000);
   const slow = module.get(SlowTools);
   const begun = once(slow, 'begun');
@@ -89,14 +89,14 @@ test('a shutdown waits for an aborted call whose method takes the signal and win
   await begun;
   stop.abort();
   const closing = module.close();
-  // Long enough for a shutdown that waits for nothing.
+  // Long enough for a shutdown that does not wait.
   for (let tick = 0; tick < 20; tick += 1) await new Promise((resolve) => setImmediate(resolve));
   slow.emit('go-on');
   expect((await working).forLLM).toBe('written');
   await closing;
 });
 
-test('a run that is under way is waited for as a whole', async () => {
+test('a shutdown waits until a running run has ended as a whole', async () => {
   const provider = new ScriptedProvider([
     { content: '', toolCalls: [{ id: 'a', name: 'work', arguments: {} }] },
     { content: '', toolCalls: [{ id: 'b', name: 'work', arguments: {} }] },
@@ -118,7 +118,7 @@ test('a run that is under way is waited for as a whole', async () => {
   await closing;
 });
 
-test('what has not ended after the limit is aborted: calls by their signal, runs with a valid history', async () => {
+test('a shutdown aborts calls and runs at its time limit, and the runs have a valid history', async () => {
   const provider = new ScriptedProvider([
     { content: '', toolCalls: [{ id: 'a', name: 'hang', arguments: {} }] },
     { content: 'done' },
@@ -144,7 +144,7 @@ test('what has not ended after the limit is aborted: calls by their signal, runs
   expect(await tools.execute('work')).toMatchObject({ isError: true, forLLM: reason });
 });
 
-test('without a limit of its own, a shutdown waits for ten seconds', async () => {
+test('without shutdownTimeoutMs, a shutdown waits for ten seconds', async () => {
   const { module, tools } = await bootSlow(undefined);
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
   try {
@@ -166,7 +166,7 @@ test('without a limit of its own, a shutdown waits for ten seconds', async () =>
   }
 });
 
-test('a stream that nobody reads on does not hold up a shutdown', async () => {
+test('a stream that is no longer read does not delay a shutdown', async () => {
   const provider = new ScriptedProvider([{ content: 'one two three' }]);
   const { module, toolwright } = await bootSlow(20, provider);
   const events = toolwright.stream([])[Symbol.asyncIterator]();
@@ -174,13 +174,13 @@ test('a stream that nobody reads on does not hold up a shutdown', async () => {
   await module.close();
 });
 
-test('a shutdown with nothing under way ends at once', async () => {
+test('a shutdown without running work ends at once', async () => {
   const { module } = await bootSlow(Number.POSITIVE_INFINITY);
   await module.close();
   expect(module.get(Database).isOpen).toBe(false);
 });
 
-test('work that was started is waited for as well, and cancelled after the limit', async () => {
+test('a shutdown waits for started work, and cancels it at the time limit', async () => {
   const work = new EventEmitter();
   @Injectable()
   class Background {
@@ -216,7 +216,7 @@ test('work that was started is waited for as well, and cancelled after the limit
 });
 
 const jobs = new EventEmitter();
-/** How often the work of a job has begun. */
+/** How often the work of a job has started. */
 let beginnings = 0;
 
 @Injectable()
@@ -239,7 +239,7 @@ class LongJobs {
     return this.#work(() => once(signal, 'abort').then(() => Promise.reject(signal.reason)));
   }
 
-  /** The first beginning lasts; the second fails, as the first of two attempts. */
+  /** The first run of the work is long; the second fails, as the first of two attempts. */
   async #work(lasting: () => Promise<unknown>): Promise<string> {
     beginnings += 1;
     jobs.emit('begun');
@@ -251,7 +251,7 @@ class LongJobs {
 
 type JobsOptions = Required<Pick<ToolwrightModuleOptions, 'store' | 'engine'>>;
 
-/** An application that does jobs, and whose shutdown waits for next to nothing. */
+/** An application that runs jobs, and whose shutdown waits only for a moment. */
 const bootWorker = (place: JobsOptions, replies: readonly object[]) =>
   boot({
     options: {
@@ -270,10 +270,10 @@ interface OpenPlace {
   close(): Promise<void>;
 }
 
-/** `open` gives the store and the engine of a process, the same for all processes of a test. */
+/** `open` returns the store and the engine of a process, the same for all processes of a test. */
 function describeJobs(open: () => OpenPlace): void {
   test.each([{ name: 'work_on' }, { name: 'give_up' }, { name: 'take_turns', calls: 2 }])(
-    'a shutdown gives back jobs that last longer, with all their attempts: $name',
+    'a shutdown returns long jobs to the queue with all their attempts: $name',
     async ({ name, calls = 1 }) => {
       beginnings = 0;
       const [first, other] = [open(), open()];
@@ -282,7 +282,7 @@ function describeJobs(open: () => OpenPlace): void {
       const shop = await bootWorker(first.place, [{ toolCalls }, { content: 'Begun' }]);
       await shop.toolwright.conversations.prompt('c1', 'Go');
       await begun;
-      // The turn would be left to others, too, for as long as its lease.
+      // The turn would also be left to other processes, for as long as its lease.
       await shop.toolwright.conversations.idle('c1');
       await shop.module.close();
       await first.close();

@@ -45,7 +45,7 @@ const shouting: PipeTransform = {
 };
 const refusing: CanActivate = { canActivate: () => false };
 
-test('global enhancers that come after a call concern the next one, however Nest notes them', async () => {
+test('global enhancers that are added after a call apply to the next call, however they are added', async () => {
   const { module, tools } = await boot({ providers: [Words] });
   const config = module.get(ApplicationConfig);
   const say = async () => (await tools.execute('say', { word: 'yes' })).forLLM;
@@ -74,14 +74,14 @@ class OncePerCall implements CanActivate {
 @Injectable()
 class GuardedWords extends Words {}
 
-test('a guard that is made per request is made for each call', async () => {
+test('a request-scoped guard is created for each call', async () => {
   const { module, tools } = await boot({ providers: [GuardedWords] });
   for (const word of ['a', 'b', 'c']) expect((await tools.execute('say', { word })).forLLM).toBe(word);
   expect(OncePerCall.made).toBe(3);
   await module.close();
 });
 
-test('behind an interceptor, a method that takes the signal words the end of an aborted call itself', async () => {
+test('behind an interceptor, a method that takes the signal decides the result of an aborted call', async () => {
   const { module, tools } = await boot({ providers: [Words] });
   const stop = new AbortController();
   const call = tools.executeWithContext('wind_up', {}, { signal: stop.signal });

@@ -32,7 +32,7 @@ async function bootSeeing() {
   return { ...booted, seen };
 }
 
-test('a guard finds the tool, its checked arguments, the context and the request of a call', async () => {
+test('a guard can read the tool, the validated arguments, the context and the request of a call', async () => {
   const { tools, toolwright, seen } = await bootSeeing();
   const request = { user: 'ada' };
   await tools.executeWithContext('add', { one: 1 }, toolwright.scopeOf(request, { data: { role: 'admin' } }));
@@ -58,7 +58,7 @@ test('the handler of a tool without a class is its own function', async () => {
   expect(seen.map(({ handler, request }) => [handler, request])).toEqual([[given.execute, undefined]]);
 });
 
-test('a run may have a view of the application’s tools', async () => {
+test('a run can use a view of the tools of the application', async () => {
   const { tools, toolwright, seen } = await bootSeeing();
   const provider = new ScriptedProvider([
     { content: '', toolCalls: [{ id: 'a', name: 'add', arguments: { one: 1 } }] },
