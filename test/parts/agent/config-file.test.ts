@@ -23,7 +23,7 @@ async function file(name: string, content: unknown): Promise<string> {
   return path;
 }
 
-/** What is wrong, as `where: option: problem`, with the folder left out. */
+/** The reported faults as `where: option: problem`, without the path of the folder. */
 async function faultsOf(made: Promise<unknown>): Promise<readonly string[]> {
   try {
     await made;
@@ -45,7 +45,7 @@ const heard = () => {
 };
 
 describe('createAgent from a file', () => {
-  test('createAgent takes all that JSON can say from a file, whose paths begin where it is', async () => {
+  test('createAgent reads all options from a JSON file and resolves its paths relative to the file', async () => {
     await mkdir(join(folder, 'project'));
     await writeFile(join(folder, 'project', 'notes.txt'), 'buy milk');
     await mkdir(join(folder, 'skills', 'greet'), { recursive: true });
@@ -80,7 +80,7 @@ describe('createAgent from a file', () => {
     expect(existsSync(join(folder, 'agent.sqlite'))).toBe(true);
   });
 
-  test('createAgent takes what code says in the place of what the file says, name by name', async () => {
+  test('createAgent options given in code override the options of the file, each by its name', async () => {
     const configFile = await file('agent.json', {
       provider: 'openai',
       model: 'gpt-5',
@@ -99,7 +99,7 @@ describe('createAgent from a file', () => {
     expect((await agent.run('Hi')).content).toBe('Hi');
   });
 
-  test('createAgent takes variables of the environment into a file’s values', async () => {
+  test('createAgent replaces { env } values in the file with environment variables', async () => {
     process.env.AGENT_TEST_KEY = 'from the environment';
     const configFile = await file('agent.json', {
       provider: { openai: { apiKey: { env: 'AGENT_TEST_KEY' }, baseURL: 'http://127.0.0.1:1/v1' } },
@@ -112,7 +112,7 @@ describe('createAgent from a file', () => {
     expect(forLLM).toContain('from the environment');
   });
 
-  test('createAgent tells everything that is wrong with a file at once, with its name', async () => {
+  test('createAgent reports all faults of a file at once, with the file name', async () => {
     const configFile = await file('agent.json', {
       provider: { openai: { apiKey: 'sk-1', headers: { authorization: 'Bearer abcdefgh' } } },
       modle: 'gpt-5',
@@ -144,7 +144,7 @@ describe('createAgent from a file', () => {
     ]);
   });
 
-  test('createAgent tells nested names that are misspelt with their places, also beside other mistakes', async () => {
+  test('createAgent reports misspelt nested options with their paths, together with other faults', async () => {
     const configFile = await file('agent.json', {
       modle: 'gpt-5',
       provider: { openai: { apiKey: 'sk-1', bseURL: 'http://127.0.0.1' } },
@@ -237,7 +237,7 @@ describe('createAgent from a file', () => {
       '{ "env": "NAME" }, the name of a variable',
     ],
   ])(
-    'createAgent gives advice that fits a file for %j, and for code what fits code',
+    'createAgent suggests a fix in JSON for a file that contains %j, and another fix for code',
     async (wrong, at, advice) => {
       const options = { provider: 'offline', model: 'm', ...wrong };
       const faultsIn = async (made: Promise<unknown>) => {
@@ -254,7 +254,7 @@ describe('createAgent from a file', () => {
     },
   );
 
-  test('createAgent names no options to a file that are for code', async () => {
+  test('createAgent does not suggest code-only options in faults of a file', async () => {
     const configFile = await file('agent.json', { provider: 'offline', model: 'm', nonsense: 1 });
     const told = await createAgent({ configFile }).catch(String);
     expect(told).toContain('one of model, detector');
@@ -264,7 +264,7 @@ describe('createAgent from a file', () => {
     await expect(made).rejects.toThrow('Write instead: "mode": "read-only" or "ask" or "auto"');
   });
 
-  test('createAgent refuses a file that is not there, is not JSON, or no object', async () => {
+  test('createAgent refuses a file that does not exist, is not JSON or is not an object', async () => {
     const missing = createAgent({ configFile: join(folder, 'none.json') });
     expect(await faultsOf(missing)).toEqual(['none.json: : there is no such file']);
     await expect(missing).rejects.toThrow('Write instead: configFile: the path of a JSON file');
@@ -286,7 +286,7 @@ describe('createAgent from a file', () => {
   });
 });
 
-describe('createAgent beside a file that the folder brings', () => {
+describe('createAgent with the configuration file of a folder', () => {
   const write = { tool: 'write_file', path: 'a.txt' };
   async function decisions(folderConfig: unknown, mode: 'auto' | 'ask' = 'auto'): Promise<readonly string[]> {
     const folderConfigFile = await file('folder.json', folderConfig);
@@ -315,12 +315,12 @@ describe('createAgent beside a file that the folder brings', () => {
     ]);
   });
 
-  test('folderConfigFile never loosens them', async () => {
+  test('folderConfigFile never loosens permissions', async () => {
     const permissions = { mode: 'auto', rules: [{ decision: 'allow', path: '**' }] };
     expect(await decisions({ permissions }, 'ask')).toEqual(['ask', 'ask']);
   });
 
-  test('folderConfigFile is heard in nothing else, which is told', async () => {
+  test('folderConfigFile has effect on permissions only, and other options are logged as ignored', async () => {
     process.env.AGENT_TEST_KEY = 'a secret';
     const told = await decisions({
       provider: { openai: { baseURL: 'http://evil.example.com/' } },
@@ -334,12 +334,12 @@ describe('createAgent beside a file that the folder brings', () => {
     ]);
   });
 
-  test('folderConfigFile says nothing that a terminal would obey', async () => {
+  test('folderConfigFile cannot inject terminal escape sequences into warnings', async () => {
     const [, , ...told] = await decisions({ permissions: { '\u001b]0;mine\u0007': 1 } });
     expect(told).toEqual([expect.stringContaining("'permissions.\\u001b]0;mine\\u0007'")]);
   });
 
-  test('folderConfigFile is given nothing of the environment', async () => {
+  test('folderConfigFile cannot read environment variables', async () => {
     process.env.AGENT_TEST_KEY = 'a secret';
     const rules = [{ decision: 'ask', path: '**', reason: { env: 'AGENT_TEST_KEY' } }];
     await expect(decisions({ permissions: { rules } })).rejects.toMatchObject({
@@ -348,7 +348,7 @@ describe('createAgent beside a file that the folder brings', () => {
     });
   });
 
-  test('folderConfigFile is read where it is a regular file of the folder, and nothing is waited for', async () => {
+  test('folderConfigFile must be a regular file of limited size inside the folder', async () => {
     const made = (path: string) =>
       faultsOf(
         createAgent({ provider: 'offline', model: 'm', folder, folderConfigFile: join(folder, path) }),
@@ -373,7 +373,7 @@ describe('createAgent beside a file that the folder brings', () => {
     expect(await made('link.json')).toEqual([expect.stringMatching(/^link.json: permisions:/)]);
   });
 
-  test('folderConfigFile may be missing, and fails closed where it cannot be understood', async () => {
+  test('folderConfigFile may be missing, but an invalid one is refused', async () => {
     const base = { provider: 'offline' as const, model: 'offline' };
     const none = await createAgent({ ...base, folderConfigFile: join(folder, 'none.json') });
     await none.close();

@@ -13,7 +13,7 @@ type Schema = Readonly<Record<string, unknown>>;
 
 const FILE = 'agent.schema.json';
 
-/** Options that are for code. */
+/** Options that cannot be set in a file. */
 const NOT_OF_FILES = ['configFile', 'folderConfigFile'];
 
 function schemaOf(
@@ -22,7 +22,7 @@ function schemaOf(
   return objectOf(Object.fromEntries(rules) as never, { fix: '' }).schema as never;
 }
 
-/** Wherever a text may stand, a variable may. */
+/** A variable is allowed wherever a string is. */
 function withVariables(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withVariables);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -31,7 +31,7 @@ function withVariables(schema: unknown): unknown {
   return Object.fromEntries(Object.entries(schema).map(([name, inner]) => [name, withVariables(inner)]));
 }
 
-/** What the tables say that check the file. */
+/** The schema generated from the tables that validate the file. */
 function generated(): Schema {
   const { properties, required, ...others } = schemaOf(AGENT_OPTIONS.rules);
   const ofFiles = Object.entries(properties).filter(([name]) => !NOT_OF_FILES.includes(name));
@@ -41,7 +41,7 @@ function generated(): Schema {
     title: 'Configuration file of createAgent and toolwright agent',
     ...others,
     properties: { $schema: { type: 'string' }, ...(withVariables(all) as Schema) },
-    // What the file leaves out, code may say.
+    // No "required": options that the file omits may be set in code.
     $defs: {
       variable: {
         description: 'The text of a variable of the environment',
@@ -54,7 +54,7 @@ function generated(): Schema {
   };
 }
 
-/** What JSON may say, right for one option and wrong for others. */
+/** JSON values, each valid for some options and invalid for others. */
 const VALUES: readonly unknown[] = [
   ...[null, true, false, 0, 1, 3, -1, 0.5, 1e6, '', ' ', 'x', 'gpt-5'],
   ...[
@@ -98,7 +98,7 @@ const VALUES: readonly unknown[] = [
   ],
 ];
 
-/** What these name is looked up where they are made, and checked there. */
+/** Options whose values are looked up and checked only when the agent is created. */
 const LOOKED_UP = ['provider', 'toolboxes', 'mcp', 'permissions', 'store', 'telemetry'];
 
 let folder: string;
@@ -108,14 +108,14 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe('agent.schema.json', () => {
-  test('is what the tables say that check the file', async () => {
+  test('equals the schema generated from the tables that validate the file', async () => {
     const text = `${JSON.stringify(generated(), null, 2)}\n`;
     if (process.env.UPDATE_CONFIG_SCHEMA === '1') await writeFile(FILE, text);
     expect(JSON.parse(await readFile(FILE, 'utf8'))).toEqual(JSON.parse(text));
   });
 
   const options = [...AGENT_OPTIONS.rules].filter(([name]) => !LOOKED_UP.includes(name));
-  test.each(options)('says of %s what its check says', (_, rule) => {
+  test.each(options)('accepts the same values for %s as its validation', (_, rule) => {
     const isRight = rule.schema === undefined ? () => false : new Ajv2020().compile(rule.schema);
     expect(VALUES.filter((value) => isRight(value))).toEqual(VALUES.filter((value) => rule.accepts(value)));
   });
@@ -151,7 +151,7 @@ describe('agent.schema.json', () => {
     { ...base, configFile: 'other.json' },
     { ...base, hooks: ['mask'] },
     { ...base, model: { env: 3 } },
-  ])('says of a file what createAgent says: %j', async (content) => {
+  ])('accepts the same files as createAgent: %j', async (content) => {
     const configFile = join(folder, 'agent.json');
     await writeFile(configFile, JSON.stringify(content));
     const isRight = new Ajv2020().compile(JSON.parse(await readFile(FILE, 'utf8')) as object);
@@ -165,7 +165,7 @@ describe('agent.schema.json', () => {
     expect([isRight(content), isRight.errors]).toEqual([await made, (await made) ? null : expect.anything()]);
   });
 
-  test('is shipped, where editors find it', async () => {
+  test('is exported and shipped with the package, so that editors find it', async () => {
     const { exports, files } = JSON.parse(await readFile('package.json', 'utf8')) as {
       readonly exports: Readonly<Record<string, string>>;
       readonly files: readonly string[];

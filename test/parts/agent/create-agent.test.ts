@@ -37,7 +37,7 @@ class ShopTools {
 const provider = () => new OfflineProvider();
 const MODEL = { model: 'offline' };
 
-/** What is wrong, as `where: option: problem`. */
+/** The reported faults as `where: option: problem`. */
 async function faultsOf(made: Promise<unknown>): Promise<readonly string[]> {
   try {
     await made;
@@ -51,7 +51,7 @@ async function faultsOf(made: Promise<unknown>): Promise<readonly string[]> {
 }
 
 describe('createAgent: tools', () => {
-  test('createAgent takes toolboxes by name, classes, instances, tools, registries and lists of them', async () => {
+  test('createAgent accepts toolboxes as names, classes, instances, tools, registries and lists of them', async () => {
     const own = new ToolRegistry().register(calculateTool);
     const container = { resolve: <Instance>(token: unknown) => new (token as new () => Instance)() };
     await using agent = await createAgent({
@@ -69,7 +69,7 @@ describe('createAgent: tools', () => {
     expect((await agent.registry.execute('read_file', { path: 'notes.txt' })).forLLM).toContain('buy milk');
   });
 
-  test('createAgent keeps the schedules of its conversations in its store', async () => {
+  test('createAgent stores the schedules of its conversations in its store', async () => {
     const text = 'Look after the oven';
     const scripted = new ScriptedProvider([
       { toolCalls: [{ name: 'schedule_prompt', arguments: { text, inMinutes: 0.1 } }] },
@@ -101,7 +101,7 @@ describe('createAgent: tools', () => {
     ]);
   });
 
-  test('createAgent takes an instance as it is', async () => {
+  test('createAgent uses a toolbox instance that was passed in', async () => {
     await using agent = await createAgent({
       ...MODEL,
       provider: provider(),
@@ -110,7 +110,7 @@ describe('createAgent: tools', () => {
     expect((await agent.registry.execute('shop_name', {})).forLLM).toBe('mine');
   });
 
-  test('createAgent lets no skill read what its permissions deny', async () => {
+  test('createAgent prevents skills from reading files that its permissions deny', async () => {
     const skill = join(folder, '.toolwright', 'skills', 'w');
     await mkdir(skill, { recursive: true });
     await writeFile(join(skill, 'SKILL.md'), '---\nname: w\ndescription: W\n---\ntext');
@@ -131,7 +131,7 @@ describe('createAgent: tools', () => {
     }
   });
 
-  test('createAgent makes skills tools, each of its own', async () => {
+  test('createAgent offers each skill as a tool', async () => {
     await mkdir(join(folder, 'skills', 'greet'), { recursive: true });
     await writeFile(
       join(folder, 'skills', 'greet', 'SKILL.md'),
@@ -141,7 +141,7 @@ describe('createAgent: tools', () => {
     expect(agent.registry.list()).toEqual(['skill_greet']);
   });
 
-  test('createAgent takes the operations of an OpenAPI document, given or in a file', async () => {
+  test('createAgent accepts the operations of an OpenAPI document, as an object or a file', async () => {
     const document = {
       openapi: '3.1.0',
       info: { title: 'shop', version: '1' },
@@ -160,7 +160,7 @@ describe('createAgent: tools', () => {
     expect(agent.registry.list()).toEqual(['listOrders', 'file_listOrders']);
   });
 
-  test('createAgent refuses two tools of one name, and a registry whose policy would be lost', async () => {
+  test('createAgent refuses two tools with the same name and a registry with its own policy', async () => {
     const guarded = new ToolRegistry({ policy: () => false }).register(calculateTool);
     const options = {
       ...MODEL,
@@ -175,7 +175,7 @@ describe('createAgent: tools', () => {
 });
 
 describe('createAgent: permissions', () => {
-  test('createAgent asks about what changes something, also of tools of one’s own, where nothing else is said', async () => {
+  test('createAgent by default asks before calls that change something, also for custom tools', async () => {
     const script = new ScriptedProvider([
       {
         toolCalls: [
@@ -194,7 +194,7 @@ describe('createAgent: permissions', () => {
     expect(script.requests[1]?.messages.at(-1)).toMatchObject({ content: 'ordered milk' });
   });
 
-  test('createAgent takes permissions as options or ready, and the registry is behind them too', async () => {
+  test('createAgent accepts permissions as options or as an instance and applies them to its registry', async () => {
     for (const permissions of [{ mode: 'read-only' as const }, new Permissions({ mode: 'read-only' })]) {
       await using agent = await createAgent({
         ...MODEL,
@@ -210,8 +210,8 @@ describe('createAgent: permissions', () => {
   });
 });
 
-describe('createAgent: what it gives', () => {
-  test('Agent.run puts the system prompt before a prompt, and conversations go on', async () => {
+describe('createAgent: methods of the agent', () => {
+  test('Agent.run adds the system prompt, and Agent.restore continues a conversation', async () => {
     const script = new ScriptedProvider([{ content: 'one' }, { content: 'two' }, { content: 'three' }]);
     await using agent = await createAgent({ ...MODEL, provider: script, systemPrompt: 'Be brief.' });
     expect((await agent.run('Hi')).content).toBe('one');
@@ -229,7 +229,7 @@ describe('createAgent: what it gives', () => {
     ]);
   });
 
-  test('Agent.conversations lives in the store, also in that of another agent over the same file', async () => {
+  test('Agent.conversations reads conversations from the store that another agent wrote', async () => {
     const store = { sqlite: { path: join(folder, 'agent.sqlite') } };
     const first = await createAgent({
       ...MODEL,
@@ -246,7 +246,7 @@ describe('createAgent: what it gives', () => {
     expect(script.requests[0]?.messages.map(({ content }) => content)).toEqual(['Hi', 'one', 'Again']);
   });
 
-  test('Agent.chatHandler answers a chat of useChat', async () => {
+  test('Agent.chatHandler answers a request of useChat', async () => {
     await using agent = await createAgent({
       ...MODEL,
       provider: new ScriptedProvider([{ content: 'Hello!' }]),
@@ -266,7 +266,7 @@ describe('createAgent: what it gives', () => {
     expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('Hello!')]);
   });
 
-  test('Agent.stream tells a run as it happens', async () => {
+  test('Agent.stream emits the events of a run', async () => {
     await using agent = await createAgent({
       ...MODEL,
       provider: new ScriptedProvider([{ content: 'Hello!' }]),
@@ -277,7 +277,7 @@ describe('createAgent: what it gives', () => {
     expect([types.at(-1), (await run.result).content]).toEqual(['run-end', 'Hello!']);
   });
 
-  test('Agent.close ends what it has opened and leaves open what it was given', async () => {
+  test('Agent.close closes what the agent opened and leaves a store that was passed in open', async () => {
     const store = new SqliteRunStore({ path: join(folder, 'own.sqlite') });
     const agent = await createAgent({
       ...MODEL,
@@ -301,7 +301,7 @@ describe('createAgent: what it gives', () => {
     await agent.close();
   });
 
-  test('createAgent passes options of runs on', async () => {
+  test('createAgent applies run options such as budget', async () => {
     const script = new ScriptedProvider([{ content: 'Hi' }]);
     await using agent = await createAgent({
       ...MODEL,
@@ -314,8 +314,8 @@ describe('createAgent: what it gives', () => {
   });
 });
 
-describe('createAgent: mistakes', () => {
-  test('createAgent tells everything that is wrong at once', async () => {
+describe('createAgent: invalid options', () => {
+  test('createAgent reports all faults at once', async () => {
     const made = createAgent({
       model: '',
       provider: 'opnai',
@@ -342,7 +342,7 @@ describe('createAgent: mistakes', () => {
     ]);
   });
 
-  test('createAgent tells of a budget that no run could keep, with all other mistakes', async () => {
+  test('createAgent reports a budget that cannot be enforced, together with other faults', async () => {
     const made = (options: object): Promise<unknown> =>
       createAgent({ provider: provider(), model: 'm', ...options } as never);
     const unpriced = "createAgent: budget.prices: there is no price for the model 'm'";
@@ -371,7 +371,7 @@ describe('createAgent: mistakes', () => {
       await ((await made(options)) as { close(): Promise<void> }).close();
   });
 
-  test('createAgent names an option that leads nowhere, once, and what to do', async () => {
+  test('createAgent reports a path that does not exist once, with a fix', async () => {
     const nowhere = join(folder, 'nowhere');
     const made = createAgent({
       ...MODEL,
@@ -402,7 +402,7 @@ describe('createAgent: mistakes', () => {
     );
   });
 
-  test('createAgent says what a class without tools lacks, and calls no function', async () => {
+  test('createAgent reports classes without tools and does not call functions', async () => {
     class Plain {
       look(): string {
         return 'seen';
@@ -423,7 +423,7 @@ describe('createAgent: mistakes', () => {
     expect(calls).toBe(0);
   });
 
-  test('createAgent tells a wrong setting of schedules also without a store, and a wrong name among agents', async () => {
+  test('createAgent reports invalid schedule settings without a store, and unknown agent names', async () => {
     const made = createAgent({
       ...MODEL,
       provider: provider(),
@@ -440,14 +440,14 @@ describe('createAgent: mistakes', () => {
     ]);
   });
 
-  test('createAgent without options, and with ones that are none, is an author’s mistake', async () => {
+  test('createAgent throws InvalidOptions without options or with an invalid provider', async () => {
     await expect(createAgent(undefined as never)).rejects.toMatchObject({ code: 521 });
     await expect(createAgent({} as never)).rejects.toMatchObject({ code: 521 });
     await expect(createAgent({ ...MODEL, provider: {} as never })).rejects.toMatchObject({ code: 521 });
   });
 });
 
-test('createAgent names a registry of another copy of the package', async () => {
+test('createAgent reports a registry that comes from another copy of the package', async () => {
   const { ToolRegistry: Another } = { ToolRegistry: class ToolRegistry {} };
   const toolboxes = [new Another()] as never;
   await expect(createAgent({ model: 'm', provider: new OfflineProvider(), toolboxes })).rejects.toThrow(

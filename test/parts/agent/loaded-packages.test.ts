@@ -4,7 +4,7 @@ import { builtFile } from '../../processes/built-file.js';
 import { outputOfNode } from '../../processes/run-node.js';
 import { ROOT } from '../../structure/repository.js';
 
-/** Packages of which each is behind one named part. */
+/** Packages that only one optional part each needs. */
 const BEHIND = [
   'acorn',
   'diff',
@@ -17,7 +17,7 @@ const BEHIND = [
   '@opentelemetry',
 ];
 
-/** What of these a process has loaded once it has put such an agent together. */
+/** Those of these packages that a process has loaded after it created the agent. */
 function loadedBy(options: object): readonly string[] {
   const door = pathToFileURL(builtFile('dist/src/toolbox/agent/index.js')).href;
   const program = `
@@ -34,7 +34,7 @@ function loadedBy(options: object): readonly string[] {
   return JSON.parse(outputOfNode(args, { folder: ROOT }));
 }
 
-test('createAgent loads the packages of what is named, and no others', () => {
+test('createAgent loads only the packages of the parts that its options name', () => {
   expect(loadedBy({})).toEqual([]);
   expect(loadedBy({ toolboxes: ['files'] })).toEqual(['diff']);
   expect(loadedBy({ toolboxes: ['shell'] })).toEqual(['unbash']);

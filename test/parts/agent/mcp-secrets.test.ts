@@ -49,7 +49,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A model that signs in, and then calls both tools again and again. */
+/** A model that signs in and then calls both tools repeatedly. */
 function serveModel() {
   const turns = [['shop_sign_in'], ['shop_repeat', 'shop_fail'], [], ['shop_repeat', 'shop_fail'], []];
   return serve((request, response) => {
@@ -91,7 +91,7 @@ async function shownBy(inspector: Inspector): Promise<readonly string[]> {
   return [...lists, ...details];
 }
 
-/** A conversation with a sign-in, a renewal and a revoked sign-in; returns everything that was written somewhere. */
+/** Runs a conversation with a sign-in, a token renewal and a revoked sign-in; returns all that was written anywhere. */
 async function everythingWritten(
   store: SqliteRunStore | PostgresRunStore,
   dump: () => Promise<readonly string[]>,
@@ -155,7 +155,7 @@ async function everythingWritten(
   return [...written, spans].map((value) => inspect(value, WHOLE)).concat(logged, recorded, await dump());
 }
 
-/** The secrets of a conversation: those that were issued, and what the client made up itself. */
+/** The secrets of a conversation: those that the server issued and those that the client generated. */
 function secrets(): readonly string[] {
   const verifiers = servers.received.flatMap((request) =>
     [...request.matchAll(/code_verifier=([^&\s]+)/g)].map(([, verifier = '']) =>
@@ -167,11 +167,11 @@ function secrets(): readonly string[] {
   return [...servers.issued, ...verifiers];
 }
 
-/** A secret as it is, in hexadecimal digits, and in Base64 at any place of a longer text. */
+/** A secret in plain text, in hexadecimal, and in Base64 at any offset of a longer text. */
 function formsOf(secret: string): readonly string[] {
   const inBase64 = [0, 1, 2].flatMap((before) => {
     const text = Buffer.from(`${'x'.repeat(before)}${secret}`).toString('base64');
-    // The first and the last characters depend on what is around the secret.
+    // The first and last characters depend on the bytes around the secret.
     const sure = text.slice(Math.ceil((before * 4) / 3), Math.floor(((before + secret.length) * 4) / 3) - 1);
     return [sure, sure.replaceAll('+', '-').replaceAll('/', '_')];
   });
@@ -186,7 +186,7 @@ function leaks(written: readonly string[]): readonly string[] {
 }
 
 describe('secrets of a sign-in', () => {
-  test('are in no log, trace, recorded request, result, state, and in clear in no file of SQLite', async () => {
+  test('do not appear in logs, traces, requests, results or state, nor unencrypted in SQLite files', async () => {
     const store = new SqliteRunStore({ path: join(folder, 'runs.sqlite') });
     const files = async () => {
       store.close();
@@ -194,7 +194,7 @@ describe('secrets of a sign-in', () => {
     };
     const written = await everythingWritten(store, files);
     expect(leaks(written)).toEqual([]);
-    // Each form would be found.
+    // Proves that the search finds each form.
     const [token = ''] = servers.issued;
     const planted = [
       token,
@@ -207,7 +207,7 @@ describe('secrets of a sign-in', () => {
   describePostgres('in PostgreSQL', (service) => {
     const schemas = new TestSchemas(service);
 
-    test('are in clear in no table', async () => {
+    test('are not stored unencrypted in any table', async () => {
       const schema = schemas.newSchema();
       await using store = new PostgresRunStore({ connectionString: service.url, schema });
       await store.migrate();

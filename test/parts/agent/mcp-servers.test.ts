@@ -42,12 +42,12 @@ function start(settings: Partial<AgentMcpServer> = {}, more: Record<string, Agen
 }
 
 describe('the tools of an MCP server', () => {
-  test('are those that its settings name', async () => {
+  test('are limited to those that the settings name', async () => {
     await using agent = await start({ deny: ['canc*'] });
     expect(agent.registry.list()).toEqual(['shop_orders']);
   });
 
-  test('are approved again when their definition has changed', async () => {
+  test('need a new approval when their definition has changed', async () => {
     const asked: AgentMcpCandidate[] = [];
     await using agent = await start({
       approve: (candidate) => {
@@ -68,12 +68,12 @@ describe('the tools of an MCP server', () => {
     expect(agent.registry.list()).toEqual(['shop_cancel']);
   });
 
-  test('are named with the server if an option is wrong', async () => {
+  test('appear with the name of their server in a fault', async () => {
     await expect(start({ deny: 'cancel' as unknown as string[] })).rejects.toThrow(/mcp\.shop.*deny/s);
   });
 });
 
-test('a server that the agent cannot use is reported with what is wrong', async () => {
+test('a server that the agent cannot use is reported with the reason', async () => {
   await using odd = await serveOddly(tools);
   const shop = await serve(({ url = '', headers: { host } }, response) => {
     const [, name = ''] = /^\/\.well-known\/oauth-protected-resource\/(.+)$/.exec(url) ?? [];
@@ -100,7 +100,7 @@ test('a server that the agent cannot use is reported with what is wrong', async 
   expect(gone).toContain('mcp.shop: a program that starts, or an address that answers');
 });
 
-test('a server that goes away fails its calls in words for the model, and is used again when it is back', async () => {
+test('calls to an unavailable server fail with a message for the model and work again when it is back', async () => {
   const { port } = server.url;
   await using agent = await start();
   expect(agent.mcp).toEqual({ shop: { state: 'connected', tools: ['shop_orders', 'shop_cancel'] } });
@@ -119,7 +119,7 @@ test('a server that goes away fails its calls in words for the model, and is use
 
 test.each([
   ['is read again', 0, true],
-  ['that its server calls fresh is kept', 60_000, false],
+  ['that is still fresh is not read again', 60_000, false],
 ])('after a lost connection, a list of tools %s', async (_what, ttlMs, isReadAgain) => {
   let reads = 0;
   const proxy = await serveForwarding(

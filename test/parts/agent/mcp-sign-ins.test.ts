@@ -55,7 +55,7 @@ function calling(...names: string[]): ScriptedReply {
   return { toolCalls: names.map((name) => ({ name, arguments: {} })) };
 }
 
-/** The page to which the question of a server leads. */
+/** The sign-in page of a server's question. */
 function pageOf(pending: readonly PendingCall[] | undefined, { issuer }: OddServers): URL {
   const pages = /http\S+authorize\S+(?=")/g;
   const found = [...JSON.stringify(pending).matchAll(pages)].find(([page]) => page.startsWith(issuer));
@@ -69,7 +69,7 @@ function answerAll(pending: readonly PendingCall[] | undefined, signedIn: OddSer
   });
 }
 
-test('two servers ask in one run: the user signs in at one, refuses the other, and neither learns of the other', async () => {
+test('with two servers in one run, the user signs in to one and refuses the other', async () => {
   await using agent = await start([
     calling('shop_sign_in', 'bank_sign_in'),
     calling('shop_list', 'bank_sign_in'),
@@ -106,7 +106,7 @@ test('two servers ask in one run: the user signs in at one, refuses the other, a
     expect(readFileSync(join(folder, file), 'latin1')).not.toContain(CANARY);
 });
 
-test('the code of one authorization server is never sent to another', async () => {
+test('the authorization code of one server is never sent to another', async () => {
   await using agent = await start([calling('shop_sign_in', 'bank_sign_in')]);
   const { pending } = await agent.run('What do I have?');
   const ofShop = new URL(await agree(pageOf(pending, shop)));
@@ -118,7 +118,7 @@ test('the code of one authorization server is never sent to another', async () =
   expect(await agent.finishSignIn(ofShop)).toBe(true);
 });
 
-test('a call that needed a sign-in goes on to ask its own questions, one after the other', async () => {
+test('a call that needed a sign-in can then ask its own questions, one after the other', async () => {
   await shop[Symbol.asyncDispose]();
   shop = await serveOddly(
     new ToolRegistry().register(
@@ -160,10 +160,10 @@ test('a call that needed a sign-in goes on to ask its own questions, one after t
   expect([run.status, run.toolCalls[0]?.result.forLLM]).toEqual(['completed', 'Ada, Friday']);
 });
 
-describe('a run that waits for a sign-in goes on in another process', () => {
+describe('a run that waits for a sign-in can be resumed', () => {
   const [signIn, list, done] = [calling('shop_sign_in'), calling('shop_list'), { content: 'Done.' }];
 
-  test('that started when the user had signed in, with the tools that came with it', async () => {
+  test('in a process that started after the sign-in and already has the tools', async () => {
     await using first = await start([signIn]);
     const { state, pending } = await first.run('What do I have?');
     expect(await first.finishSignIn(await agree(pageOf(pending, shop)))).toBe(true);
@@ -178,7 +178,7 @@ describe('a run that waits for a sign-in goes on in another process', () => {
     ]);
   });
 
-  test('after another run has brought the tools', async () => {
+  test('after another run has loaded the tools', async () => {
     await using agent = await start([signIn, signIn, list, done, list, done]);
     const runs = [await agent.run('What do I have?'), await agent.run('And now?')];
     expect(await agent.finishSignIn(await agree(pageOf(runs[0]?.pending, shop)))).toBe(true);
@@ -188,7 +188,7 @@ describe('a run that waits for a sign-in goes on in another process', () => {
     }
   });
 
-  test('that completes the sign-in itself and has not read the tools before', async () => {
+  test('in a process that completes the sign-in itself and has not loaded the tools before', async () => {
     await using first = await start([signIn, done, list]);
     const before = await first.run('Sign in');
     await first.finishSignIn(await agree(pageOf(before.pending, shop)));
@@ -204,7 +204,7 @@ describe('a run that waits for a sign-in goes on in another process', () => {
     expect(end.toolCalls.at(-1)?.result.forLLM).toBe('shop of ada');
   });
 
-  test('and gets no tools of a server that it did not have', async () => {
+  test('without getting tools of a server that the run did not have', async () => {
     await using first = await start([signIn], { shop });
     const { state, pending } = await first.run('What do I have?');
     await first.finishSignIn(await agree(pageOf(pending, shop)));

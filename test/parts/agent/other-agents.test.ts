@@ -30,7 +30,7 @@ function approvals(pending: readonly PendingCall[] | undefined): readonly { id: 
 }
 
 describe('createAgent with other agents', () => {
-  test('createAgent takes other agents as a toolbox, whose calls are behind the same permissions', async () => {
+  test('createAgent accepts other agents as a toolbox and applies its permissions to their calls', async () => {
     const tools = new DeployTools();
     await using agent = await createAgent({
       provider: delegating(),
@@ -56,7 +56,7 @@ describe('createAgent with other agents', () => {
     expect([resumed.content, tools.deployed]).toEqual(['It is deployed.', ['main']]);
   });
 
-  test('createAgent lets no agent that is a tool of one’s own out of its permissions', async () => {
+  test('createAgent applies its permissions to the calls of an agent that is a custom tool', async () => {
     const tools = new DeployTools();
     const provider = deploying();
     const operator = agentAsTool({
@@ -78,7 +78,7 @@ describe('createAgent with other agents', () => {
     ]);
   });
 
-  test('createAgent asks permissions once for each call, and a policy of one’s own besides', async () => {
+  test('createAgent evaluates permissions once for each call, and also applies a custom policy', async () => {
     const judged: string[] = [];
     const tools = new DeployTools();
     await using agent = await createAgent({
@@ -94,7 +94,7 @@ describe('createAgent with other agents', () => {
     expect((await agent.registry.execute('deploy', { branch: 'x' })).forLLM).toContain('the policy says no');
   });
 
-  test('createAgent has its hooks around the requests and calls of other agents, once each', async () => {
+  test('createAgent runs its hooks once for each request and call of other agents', async () => {
     const tools = new DeployTools();
     const seen: string[] = [];
     const mask: Hooks = {
@@ -128,7 +128,7 @@ describe('createAgent with other agents', () => {
     ]);
   });
 
-  test('createAgent tells what is wrong with other agents, and lets them have its provider and model', async () => {
+  test('createAgent reports faults of other agents, which inherit its provider and model', async () => {
     const options = { provider: 'offline' as const, model: 'offline' };
     const agents = {
       one: { description: 'One', toolboxes: ['tasks', 'fils'] },

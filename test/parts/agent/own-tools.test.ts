@@ -29,7 +29,7 @@ async function newAgent(mode: PermissionMode, rules: readonly PermissionRule[] =
   } as AgentOptions);
 }
 
-/** One that the store knows: elsewhere nothing can be scheduled. */
+/** Creates the conversation in the store: only stored conversations can have schedules. */
 async function conversationIn(agent: Agent): Promise<void> {
   const conversations = await agent.conversations();
   await conversations.prompt('c', 'hi');
@@ -46,9 +46,9 @@ async function decisionOf(agent: Agent, [name, args, context]: readonly [string,
 const ONE = { tasks: [{ text: 'look' }] };
 const LATER = { text: 'look again', inMinutes: 5 };
 
-describe('the tools that an agent has for itself', () => {
+describe('the built-in tools of an agent', () => {
   test.each<[string, object, readonly (Permission | 'not offered')[]]>([
-    // name, arguments, in the modes read-only, ask and auto
+    // name, arguments, decisions in the modes read-only, ask and auto
     ['write_tasks', ONE, ['allow', 'allow', 'allow']],
     ['read_tasks', {}, ['allow', 'allow', 'allow']],
     ['send_message', { text: 'hi' }, ['allow', 'allow', 'allow']],
@@ -59,7 +59,7 @@ describe('the tools that an agent has for itself', () => {
     ['agent_status', { id: 'x' }, ['not offered', 'allow', 'allow']],
     ['delegate', { agent: 'other', task: 'x' }, ['not offered', 'ask', 'allow']],
     ['spawn_agent', { agent: 'other', task: 'x' }, ['not offered', 'ask', 'allow']],
-  ])('createAgent judges %s with %j sensibly in each mode', async (name, args, expected) => {
+  ])('createAgent decides about %s with %j as documented for each mode', async (name, args, expected) => {
     for (const [index, mode] of MODES.entries()) {
       await using agent = await newAgent(mode);
       await conversationIn(agent);
@@ -68,7 +68,7 @@ describe('the tools that an agent has for itself', () => {
   });
 
   test.each(['deny', 'ask'] as const)(
-    'createAgent hears rules of the user that %s them',
+    'createAgent applies user rules that %s to the built-in tools',
     async (decision) => {
       for (const tool of ['write_tasks', 'send_*', '*']) {
         await using agent = await newAgent('auto', [{ decision, tool }]);
@@ -78,7 +78,7 @@ describe('the tools that an agent has for itself', () => {
     },
   );
 
-  test('createAgent lets a model look for tools in every mode, and finds it none that is denied', async () => {
+  test('createAgent offers search_tools in every mode, and it does not find denied tools', async () => {
     for (const mode of MODES) {
       const provider = new ScriptedProvider([
         {
@@ -105,7 +105,7 @@ describe('the tools that an agent has for itself', () => {
   test.each([
     ['schedule_prompt', LATER],
     ['cancel_schedule', { id: 'x' }],
-  ])('%s fails outside of a conversation, and asks nobody before', async (name, args) => {
+  ])('%s fails outside of a conversation without asking for approval', async (name, args) => {
     for (const mode of MODES) {
       const provider = new ScriptedProvider([
         { toolCalls: [{ name, arguments: args }] },

@@ -17,10 +17,10 @@ class ShopTools {
   }
 }
 
-describe('createAgent: what surrounds runs', () => {
+describe('createAgent: engines, hooks and telemetry', () => {
   const report = { name: 'report', description: 'Write the report', background: true };
 
-  test('createAgent leaves work to its engine, whose jobs complete into the conversation', async () => {
+  test('createAgent runs background tools in its engine and delivers their results to the conversation', async () => {
     const store = new MemoryRunStore();
     const script = new ScriptedProvider([
       { toolCalls: [{ name: 'report', arguments: {} }] },
@@ -45,7 +45,7 @@ describe('createAgent: what surrounds runs', () => {
     expect((await conversations.snapshot('c1'))?.messages.at(-2)?.content).toContain('the report');
   });
 
-  test('createAgent leaves work to its engine also where its registry is called, and says where a store keeps no jobs', async () => {
+  test('createAgent runs background calls of its registry in its engine and needs a store with jobs', async () => {
     const store = new MemoryRunStore();
     const options = {
       ...MODEL,
@@ -58,7 +58,7 @@ describe('createAgent: what surrounds runs', () => {
     expect(await agent.registry.execute('report', {})).toMatchObject({ async: true, isError: false });
     const completed = async () => (await store.jobs.listJobs({ status: 'completed' })).jobs;
     expect((await store.jobs.listJobs()).jobs).toMatchObject([{ job: { tool: 'report' } }]);
-    // Whoever takes turns does jobs.
+    // Conversations that take turns also run jobs.
     await agent.conversations();
     while ((await completed()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     expect(await completed()).toMatchObject([{ result: { forLLM: 'the report' } }]);
@@ -66,7 +66,7 @@ describe('createAgent: what surrounds runs', () => {
     await expect(createAgent({ ...options, store: jobless })).rejects.toThrow('store keeps no jobs');
   });
 
-  test('createAgent has its hooks around every call: of runs, of its registry, and of jobs', async () => {
+  test('createAgent runs its hooks for calls of runs, of its registry and of jobs', async () => {
     const heard: string[] = [];
     const hooks: Hooks = {
       name: 'audit',
@@ -107,7 +107,7 @@ describe('createAgent: what surrounds runs', () => {
     expect((await conversations.snapshot('c1'))?.messages.at(-2)?.content).toContain('a [masked] report');
   });
 
-  test('createAgent records its runs, requests and calls by its telemetry', async () => {
+  test('createAgent records its runs, requests and calls with its telemetry', async () => {
     const recording = new Recording();
     try {
       await using agent = await createAgent({

@@ -18,7 +18,7 @@ import {
 
 const MODEL = 'claude-sonnet-4-5';
 const THINKING = 'The user wants two cities; I ask for both.';
-// Base64 of no meaning, with what a careless copy would change.
+// Meaningless Base64 with characters that a wrong copy would change.
 const SIGNATURE = 'EqQBCkYIBRgCKkDx+/9a0==\u2028"q"\\';
 const REDACTED = 'EmwKAhgBEgy3va3pzix/LafPsn4a==';
 
@@ -49,7 +49,7 @@ function streamed(content: readonly Record<string, unknown>[], stop: string): An
   return events(anthropicEvents(anthropicMessage(content, { model: MODEL, stop, usage }), halves), '');
 }
 
-/** A provider whose server gives these replies in turn. */
+/** A provider whose server returns these replies in turn. */
 async function start(...replies: readonly Answer[]) {
   const server = await serve(...replies);
   const anthropic = createAnthropic({ baseURL: server.baseURL, apiKey: 'k' });
@@ -60,8 +60,8 @@ const QUESTION: Message = { role: 'user', content: 'Is it cold in Oslo and in Ro
 const THINKS = { providerOptions: { anthropic: { thinking: { type: 'enabled', budgetTokens: 1024 } } } };
 const ASKED = { model: MODEL, messages: [QUESTION], options: THINKS };
 
-describe('fromAiSdk(anthropic), over the wire', () => {
-  test('fromAiSdk keeps signed and redacted thinking with the message, apart from what was said', async () => {
+describe('fromAiSdk(anthropic) with a local server', () => {
+  test('fromAiSdk stores signed and redacted thinking with the message, separate from its content', async () => {
     const { server, provider } = await start(whole(FIRST, 'tool_use'));
     await using _ = server;
     const reply = await provider.chat(ASKED);
@@ -86,7 +86,7 @@ describe('fromAiSdk(anthropic), over the wire', () => {
     expect(reply.usage?.raw).toMatchObject({ cache_read_input_tokens: 100 });
   });
 
-  test('fromAiSdk streams thinking, text and the arguments of calls, and then the same reply', async () => {
+  test('fromAiSdk streams thinking, text and call arguments, and ends with the reply that chat returns', async () => {
     const { server, provider } = await start(streamed(FIRST, 'tool_use'), whole(FIRST, 'tool_use'));
     await using _ = server;
     const parts = await collect(provider.stream(ASKED));
@@ -110,7 +110,7 @@ describe('fromAiSdk(anthropic), over the wire', () => {
   });
 
   test.each(METHODS)(
-    'fromAiSdk().%s gives back what was signed, byte for byte and in its order',
+    'fromAiSdk().%s sends signed parts back unchanged and in order',
     async (method) => {
       const answer = method === 'chat' ? whole : streamed;
       const { server, provider } = await start(answer(FIRST, 'tool_use'), answer(LAST, 'end_turn'));
@@ -126,7 +126,7 @@ describe('fromAiSdk(anthropic), over the wire', () => {
   );
 
   test.each(METHODS)(
-    'fromAiSdk().%s gives back what was signed, through a run and a turn after it',
+    'fromAiSdk().%s sends signed parts back in a run and in the next turn',
     async (method) => {
       const answer = method === 'chat' ? whole : streamed;
       const last = answer(LAST, 'end_turn');
@@ -147,7 +147,7 @@ describe('fromAiSdk(anthropic), over the wire', () => {
     },
   );
 
-  test('fromAiSdk gives back what was signed, after a run that was suspended and kept', async () => {
+  test('fromAiSdk sends signed parts back after a suspended run was stored and resumed', async () => {
     const { server, provider } = await start(whole(FIRST, 'tool_use'), whole(LAST, 'end_turn'));
     await using _ = server;
     const config = { provider, model: MODEL, tools: [{ ...weather, approval: true }], llmOptions: THINKS };
@@ -158,7 +158,7 @@ describe('fromAiSdk(anthropic), over the wire', () => {
     expect(sentMessages(server)[1]).toMatchObject({ role: 'assistant', content: FIRST });
   });
 
-  test('fromAiSdk sends no item of another model, and text that was changed without what was said of it', async () => {
+  test('fromAiSdk does not send items of another model, and sends changed text with the other items', async () => {
     const { server, provider } = await start(
       whole(FIRST, 'tool_use'),
       whole(LAST, 'end_turn'),

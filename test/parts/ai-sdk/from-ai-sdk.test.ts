@@ -62,8 +62,8 @@ function faultsOf(make: () => unknown): string {
   return 'nothing was thrown';
 }
 
-describe('what fromAiSdk takes', () => {
-  test('fromAiSdk refuses models of older specifications, and says what makes new ones of them', async () => {
+describe('fromAiSdk: arguments', () => {
+  test('fromAiSdk refuses models of older specifications and names wrapLanguageModel as the fix', async () => {
     const old = [{ specificationVersion: 'v2', provider: 'mock', modelId: 'm' }, new MockLanguageModelV3()];
     const told = old.map((model) => faultsOf(() => fromAiSdk(model as never)));
     expect(told.map((text) => /specification (v\d) of (AI SDK \d)/.exec(text)?.slice(1))).toEqual([
@@ -76,7 +76,7 @@ describe('what fromAiSdk takes', () => {
     expect(await wrapped.chat(REQUEST)).toMatchObject({ content: 'Hello', finishReason: 'stop' });
   });
 
-  test('fromAiSdk refuses the name of a model, and whatever else is none', () => {
+  test('fromAiSdk refuses model names, values that are not models, and unknown options', () => {
     expect(faultsOf(() => fromAiSdk('anthropic/claude-sonnet-5' as never))).toContain(
       "gateway('anthropic/claude-sonnet-5')",
     );
@@ -87,7 +87,7 @@ describe('what fromAiSdk takes', () => {
     );
   });
 
-  test('fromAiSdk refuses runs that name another model than its own', async () => {
+  test('fromAiSdk refuses runs that name a different model', async () => {
     const model = modelOf();
     const provider = fromAiSdk(model);
     await expect(provider.chat({ ...REQUEST, model: 'other' })).rejects.toThrow(
@@ -97,7 +97,7 @@ describe('what fromAiSdk takes', () => {
     expect(provider.itemKey('other')).toBe('ai-sdk.mock-provider/mock-model-id');
   });
 
-  test('fromAiSdk with a function lets the run’s model choose', async () => {
+  test('fromAiSdk with a function selects the model that the run names', async () => {
     const models = ['small', 'large'].map(
       (modelId) => new MockLanguageModelV4({ modelId, doGenerate: result() }),
     );
@@ -108,7 +108,7 @@ describe('what fromAiSdk takes', () => {
     await expect(provider.chat({ ...REQUEST, model: 'none' })).rejects.toThrow(InvalidOptionsError);
   });
 
-  test('fromAiSdk keeps items by the key that it was given', async () => {
+  test('fromAiSdk stores items under the itemKey option', async () => {
     const provider = fromAiSdk(modelOf(result([{ type: 'reasoning', text: 'Hm' }, HELLO])), {
       itemKey: 'family',
     });
@@ -117,7 +117,7 @@ describe('what fromAiSdk takes', () => {
   });
 });
 
-describe('what fromAiSdk sends', () => {
+describe('fromAiSdk: requests', () => {
   test('fromAiSdk sends messages, tools, choice, format, options and the signal', async () => {
     const model = modelOf();
     const { signal } = new AbortController();
@@ -172,7 +172,7 @@ describe('what fromAiSdk sends', () => {
     ]);
   });
 
-  test('fromAiSdk leaves out the tools that a choice does not allow', async () => {
+  test('fromAiSdk omits the tools that toolChoice does not allow', async () => {
     const model = modelOf();
     const tools = ['a', 'b', 'c'].map((name) => ({
       type: 'function' as const,
@@ -184,7 +184,7 @@ describe('what fromAiSdk sends', () => {
     expect(sent?.toolChoice).toEqual({ type: 'required' });
   });
 
-  test('fromAiSdk puts a tool of the provider in the place of one with its name', async () => {
+  test('fromAiSdk replaces a tool with the provider tool of the same name', async () => {
     const model = modelOf();
     const bash = { type: 'provider', id: 'mock.bash', args: { version: 2 } } as const;
     const parameters = { type: 'object' } as const;
@@ -199,7 +199,7 @@ describe('what fromAiSdk sends', () => {
     ]);
   });
 
-  test('fromAiSdk takes images and files in the words of this package, of the AI SDK and of Chat Completions', async () => {
+  test('fromAiSdk accepts images and files in the formats of this package, the AI SDK and Chat Completions', async () => {
     const model = new MockLanguageModelV4({
       provider: 'openai.chat',
       doGenerate: result(),
@@ -244,27 +244,27 @@ describe('what fromAiSdk sends', () => {
   });
 
   test.each([
-    ['a type that nobody knows', { type: 'video' }, "a part of the type 'video'"],
+    ['a part of an unknown type', { type: 'video' }, "a part of the type 'video'"],
     ['a part that is text', 'Hi', 'a part that is string'],
     ['a file without data', { type: 'file', mimeType: 'text/plain' }, "a part of the type 'file'"],
     [
-      'an address that the model does not take',
+      'a URL that the model does not support',
       { type: 'image_url', image_url: 'http://10.0.0.1/a' },
       'takes no image from http://10.0.0.1',
     ],
-  ])('fromAiSdk refuses %s, before anything is sent', async (_, part, problem) => {
+  ])('fromAiSdk refuses %s before it sends a request', async (_, part, problem) => {
     const model = modelOf();
     const asked = fromAiSdk(model).chat({ ...REQUEST, messages: [{ role: 'user', content: [part] }] });
     await expect(asked).rejects.toThrow(problem);
     expect(model.doGenerateCalls).toEqual([]);
   });
 
-  test('fromAiSdk refuses options that AI SDK models do not have, and names those that are meant', async () => {
+  test('fromAiSdk refuses unknown options and suggests the AI SDK names', async () => {
     const asked = fromAiSdk(modelOf()).chat({ ...REQUEST, options: { max_tokens: 5, stop: 'x', topp: 1 } });
     await expect(asked).rejects.toThrow(/maxOutputTokens: …[\s\S]*stopSequences[\s\S]*did you mean `topP`/);
   });
 
-  test('fromAiSdk says whether there may be several calls in the provider’s own option', async () => {
+  test('fromAiSdk sets parallelToolCalls in the option of the provider, or warns if there is none', async () => {
     const sent = async (provider: string, options = {}, { modelId = MODEL } = {}) => {
       const model = new MockLanguageModelV4({ provider, modelId, doGenerate: result() });
       const logger = new Notes();
@@ -292,8 +292,8 @@ describe('what fromAiSdk sends', () => {
   });
 });
 
-describe('what fromAiSdk makes of a reply', () => {
-  test('fromAiSdk carries text, calls, finish reason and usage, and keeps no items where nothing needs them', async () => {
+describe('fromAiSdk: replies', () => {
+  test('fromAiSdk returns text, calls, finish reason and usage, and stores no items if none are needed', async () => {
     const call = {
       type: 'tool-call',
       toolCallId: 'c1',
@@ -328,7 +328,7 @@ describe('what fromAiSdk makes of a reply', () => {
     ['content-filter', 'content_filter', 'content_filter'],
     ['error', 'other', 'length'],
     ['other', 'other', 'tool_calls'],
-  ] as const)('fromAiSdk takes %s for %s, and with calls for %s', async (unified, alone, withCalls) => {
+  ] as const)('fromAiSdk maps the finish reason %s to %s, and to %s if there are calls', async (unified, alone, withCalls) => {
     const finishReason = { unified, raw: undefined };
     const call = { type: 'tool-call', toolCallId: 'c1', toolName: 'weather', input: '' } as const;
     const provider = fromAiSdk(modelOf(result([HELLO], { finishReason }), result([call], { finishReason })));
@@ -338,7 +338,7 @@ describe('what fromAiSdk makes of a reply', () => {
   });
 
   test.each(['', 'null', '[1]', '{"city": "Os', '{"id": 12345678901234567890}'])(
-    'fromAiSdk hands on as text the arguments %s',
+    'fromAiSdk passes the arguments %s on as text',
     async (input) => {
       const call = { type: 'tool-call', toolCallId: 'c1', toolName: 'weather', input } as const;
       const reply = await fromAiSdk(modelOf(result([call]))).chat(REQUEST);
@@ -346,7 +346,7 @@ describe('what fromAiSdk makes of a reply', () => {
     },
   );
 
-  test('fromAiSdk keeps what the provider has executed itself, and makes no call of it', async () => {
+  test('fromAiSdk stores calls that the provider executed itself and does not return them as calls', async () => {
     const content: LanguageModelV4Content[] = [
       { type: 'tool-call', toolCallId: 's1', toolName: 'search', input: '{"q":"x"}', providerExecuted: true },
       {
@@ -391,7 +391,7 @@ describe('what fromAiSdk makes of a reply', () => {
     ]);
   });
 
-  test('fromAiSdk gives every reply back as it came, whatever it was made of', async () => {
+  test('fromAiSdk sends any reply back with the parts that it received', async () => {
     const metadata = fc.option(fc.record({ mock: fc.dictionary(fc.string(), fc.string()) }), {
       nil: undefined,
     });
@@ -426,7 +426,7 @@ describe('what fromAiSdk makes of a reply', () => {
     );
   });
 
-  test('fromAiSdk reads a text part without a text as empty, and does not send it back', async () => {
+  test('fromAiSdk reads a text part without text as empty and does not send it back', async () => {
     const parts = [{ type: 'text' }, { type: 'text', text: 'Hello' }] as unknown as LanguageModelV4Content[];
     const model = modelOf(result(parts), result());
     const provider = fromAiSdk(model);
@@ -437,8 +437,8 @@ describe('what fromAiSdk makes of a reply', () => {
   });
 });
 
-describe('what fromAiSdk streams', () => {
-  test('fromAiSdk puts paragraphs between blocks of reasoning, and tells the same as it gives in the end', async () => {
+describe('fromAiSdk: streams', () => {
+  test('fromAiSdk separates blocks of reasoning by a blank line, in the stream and in the final reply', async () => {
     const model = streaming(
       { type: 'stream-start', warnings: [] },
       ...['1', '2', '3'].flatMap((id): LanguageModelV4StreamPart[] => [
@@ -450,7 +450,7 @@ describe('what fromAiSdk streams', () => {
       { type: 'tool-input-start', id: 's1', toolName: 'search', providerExecuted: true },
       { type: 'tool-input-delta', id: 's1', delta: '{}' },
       { type: 'tool-input-end', id: 's1' },
-      // The same id again, for another block.
+      // Another block with an id that was already used.
       ...['Hel', 'lo'].flatMap((delta): LanguageModelV4StreamPart[] => [
         { type: 'text-start', id: '1' },
         { type: 'text-delta', id: '1', delta },
@@ -489,7 +489,7 @@ describe('what fromAiSdk streams', () => {
     });
   });
 
-  test('fromAiSdk throws what a stream reports as its error, and where it ends too early', async () => {
+  test('fromAiSdk throws the error that a stream reports, and throws if the stream ends too early', async () => {
     const error = new Error('overloaded');
     await expect(
       collect(fromAiSdk(streaming({ type: 'error', error })).stream(REQUEST)),
@@ -503,7 +503,7 @@ describe('what fromAiSdk streams', () => {
     );
   });
 
-  test('fromAiSdk closes the stream that nobody listens to any more', async () => {
+  test('fromAiSdk cancels the stream when the consumer stops reading', async () => {
     const cancelled = Promise.withResolvers<void>();
     const stream = new ReadableStream<LanguageModelV4StreamPart>({
       pull: (controller) => controller.enqueue({ type: 'text-delta', id: '1', delta: 'a' }),
@@ -514,7 +514,7 @@ describe('what fromAiSdk streams', () => {
     await cancelled.promise;
   });
 
-  test('fromAiSdk makes no reply of a stream that was aborted', async () => {
+  test('fromAiSdk throws instead of returning a reply when the stream was aborted', async () => {
     const controller = new AbortController();
     const model = new MockLanguageModelV4({
       doStream: async () => {
@@ -537,8 +537,8 @@ class Notes implements Logger {
   }
 }
 
-describe('what fromAiSdk does when something is wrong', () => {
-  test('fromAiSdk tells each warning once', async () => {
+describe('fromAiSdk: warnings and errors', () => {
+  test('fromAiSdk logs each warning once', async () => {
     const logger = new Notes();
     const warnings: Result['warnings'] = [
       { type: 'unsupported', feature: 'topK', details: 'not with thinking' },
@@ -561,7 +561,7 @@ describe('what fromAiSdk does when something is wrong', () => {
     ]);
   });
 
-  test('fromAiSdk sends a request again that failed for a passing reason, as long as the server asks', async () => {
+  test('fromAiSdk retries a request after a temporary failure and waits as long as the server asks', async () => {
     const failures = [503, 429];
     const doGenerate = async (): Promise<Result> => {
       const statusCode = failures.shift();
@@ -585,7 +585,7 @@ describe('what fromAiSdk does when something is wrong', () => {
     expect(failures).toEqual([]);
   });
 
-  test('fromAiSdk does not wait for another try after an abort', async () => {
+  test('fromAiSdk does not wait for a retry after an abort', async () => {
     const controller = new AbortController();
     const provider = fromAiSdk(
       new MockLanguageModelV4({
@@ -608,7 +608,7 @@ describe('fromAiSdk in runs', () => {
     input: '{"city":"Oslo"}',
   } as const;
 
-  test('fromAiSdk serves runToolLoop', async () => {
+  test('fromAiSdk works with runToolLoop', async () => {
     const model = modelOf(result([call]), result());
     const run = await runToolLoop({ provider: fromAiSdk(model), model: MODEL, tools: [weather] }, [HI]);
     expect(run).toMatchObject({ status: 'completed', content: 'Hello' });
@@ -618,7 +618,7 @@ describe('fromAiSdk in runs', () => {
     });
   });
 
-  test('fromAiSdk serves streamToolLoop and complete', async () => {
+  test('fromAiSdk works with streamToolLoop and complete', async () => {
     const model = new MockLanguageModelV4({
       doGenerate: result(),
       doStream: async () => ({
@@ -669,13 +669,13 @@ const ATTACHMENTS = [
   { type: 'file', url: 'https://example.org/i.png', mimeType: 'image/png' },
 ];
 
-describe('fromAiSdk and what a reply brings beside its text', () => {
-  test('fromAiSdk gives sources and files as attachments', async () => {
+describe('fromAiSdk with sources and files in a reply', () => {
+  test('fromAiSdk returns sources and files as attachments', async () => {
     const reply = await fromAiSdk(modelOf(result([...ATTACHED, HELLO]))).chat(REQUEST);
     expect(reply).toMatchObject({ content: 'Hello', attachments: ATTACHMENTS });
   });
 
-  test('fromAiSdk tells sources and files as they come, and so does a run', async () => {
+  test('fromAiSdk streams sources and files as they arrive, and so does a run', async () => {
     const parts = await collect(
       fromAiSdk(streaming(...(ATTACHED as LanguageModelV4StreamPart[]), FINISH)).stream(REQUEST),
     );

@@ -12,7 +12,7 @@ const TEXT_SIGNATURE = 'AVSoXO4zmq9+/1==';
 const THOUGHT = { text: 'Two cities, two calls.', thought: true };
 const CALLS = CITIES.map((city, at) => ({
   functionCall: { id: `call-${at}`, name: 'weather', args: { city } },
-  // Of calls side by side, the API signs the first.
+  // The API signs only the first of parallel calls.
   ...(at === 0 && { thoughtSignature: CALL_SIGNATURE }),
 }));
 const FIRST = [THOUGHT, { text: 'I look it up.', thoughtSignature: TEXT_SIGNATURE }, ...CALLS];
@@ -43,8 +43,8 @@ async function start(method: Method, ...replies: readonly (readonly unknown[])[]
 
 const QUESTION: Message = { role: 'user', content: 'Is it cold in Oslo and in Rome?' };
 const ASKED = { model: MODEL, messages: [QUESTION], options: {} };
-describe('fromAiSdk(google(…)), over the wire', () => {
-  test.each(METHODS)('fromAiSdk().%s keeps the signatures of texts and of calls apart', async (method) => {
+describe('fromAiSdk(google(…)) with a local server', () => {
+  test.each(METHODS)('fromAiSdk().%s stores the signatures of texts and calls separately', async (method) => {
     const { server, provider } = await start(method, FIRST);
     await using _ = server;
     const reply = await ask(provider, method, ASKED);
@@ -65,7 +65,7 @@ describe('fromAiSdk(google(…)), over the wire', () => {
   });
 
   test.each(METHODS)(
-    'fromAiSdk().%s gives every signature back with its own part, through a run',
+    'fromAiSdk().%s sends every signature back with its own part during a run',
     async (method) => {
       const { server, provider } = await start(method, FIRST, LAST);
       await using _ = server;

@@ -124,8 +124,8 @@ async function start(method: Method, ...replies: readonly (readonly Item[])[]) {
 const QUESTION: Message = { role: 'user', content: 'Is it cold in Oslo and in Rome?' };
 const STATELESS = { openai: { store: false, include: ['reasoning.encrypted_content'] } };
 const ASKED = { model: MODEL, messages: [QUESTION], options: { providerOptions: STATELESS } };
-describe('fromAiSdk(openai), over the wire', () => {
-  test.each(METHODS)('fromAiSdk().%s tells summaries as reasoning, and counts its tokens', async (method) => {
+describe('fromAiSdk(openai) with a local server', () => {
+  test.each(METHODS)('fromAiSdk().%s returns summaries as reasoning and counts reasoning tokens', async (method) => {
     const { server, provider } = await start(method, FIRST);
     await using _ = server;
     expect(await ask(provider, method, ASKED)).toMatchObject({
@@ -144,7 +144,7 @@ describe('fromAiSdk(openai), over the wire', () => {
   });
 
   test.each(METHODS)(
-    'fromAiSdk().%s gives encrypted reasoning back, byte for byte, through a run',
+    'fromAiSdk().%s sends encrypted reasoning back unchanged during a run',
     async (method) => {
       const { server, provider } = await start(method, FIRST, LAST);
       await using _ = server;
@@ -166,7 +166,7 @@ describe('fromAiSdk(openai), over the wire', () => {
     },
   );
 
-  test.each(METHODS)('fromAiSdk().%s names what the server keeps by its id', async (method) => {
+  test.each(METHODS)('fromAiSdk().%s refers to items that the server stores by their ids', async (method) => {
     const { server, provider } = await start(method, FIRST, LAST);
     await using _ = server;
     await run(method, { provider, model: MODEL }, [QUESTION]);

@@ -72,7 +72,7 @@ const PROVIDERS: readonly Provider[] = [
 
 describe('fromAiSdk with output of a run', () => {
   test.each(PROVIDERS)(
-    'fromAiSdk of %s asks for the schema beside the tools, and repairs one bad answer',
+    'fromAiSdk of %s sends the output schema with the tools and asks again after an invalid answer',
     async (model, create, answer, format) => {
       await using server = await serve(answer(BAD), answer(GOOD));
       const provider = fromAiSdk(create(server.baseURL, model), { maxRetries: 0 });
@@ -87,7 +87,7 @@ describe('fromAiSdk with output of a run', () => {
     },
   );
 
-  test('fromAiSdk of gpt-5 says that a schema is not strict, where it is none', async () => {
+  test('fromAiSdk of gpt-5 sends strict: false for a schema that is not strict', async () => {
     await using server = await serve(fromOpenAI('{}'), fromOpenAI('{}'));
     const provider = fromAiSdk(openai(server.baseURL, 'gpt-5'));
     const asked = { model: 'gpt-5', messages: QUESTION };

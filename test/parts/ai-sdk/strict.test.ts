@@ -33,7 +33,7 @@ const TEXT: LanguageModelV4StreamPart[] = [
   { type: 'text-end', id: '1' },
 ];
 
-/** A model that calls the tool in the strict form, and then says something. */
+/** A model that calls the tool in the strict form and then answers with text. */
 function callingModel(): MockLanguageModelV4 {
   const whole = (content: LanguageModelV4Content[]) => ({ content, warnings: [], ...FINISH });
   const streams = [[CALL], TEXT].map((parts) =>
@@ -72,12 +72,12 @@ async function run(options: FromAiSdkOptions, { strict, isStreamed = false }: Wa
 
 describe('fromAiSdk with strict tools', () => {
   test.each([
-    ['a tool that says so', {}, { strict: true }],
+    ['strict: true of the tool', {}, { strict: true }],
     ["'auto'", { strict: 'auto' }, {}],
     ["'auto', streamed", { strict: 'auto' }, { isStreamed: true }],
-    ['true, also for a tool that says false', { strict: true }, { strict: false }],
+    ['true, also with strict: false of the tool', { strict: true }, { strict: false }],
   ] as const)(
-    'fromAiSdk offers the strict form (%s), and the tool gets what its own schema says',
+    'fromAiSdk sends the strict schema (%s), and the tool gets arguments of its own schema',
     async (_, options, wanted) => {
       const { called, ended, first, second } = await run(options, wanted);
       expect(first?.tools).toMatchObject([{ name: 'find', strict: true, inputSchema: STRICT }]);
@@ -89,9 +89,9 @@ describe('fromAiSdk with strict tools', () => {
 
   test.each([
     ['by default', {}, {}],
-    ['false, also for a tool that says so', { strict: false }, { strict: true }],
-    ["'auto' for a tool that says false", { strict: 'auto' }, { strict: false }],
-  ] as const)('fromAiSdk offers the schema as it is (%s)', async (_, options, wanted) => {
+    ['false, also with strict: true of the tool', { strict: false }, { strict: true }],
+    ["'auto' with strict: false of the tool", { strict: 'auto' }, { strict: false }],
+  ] as const)('fromAiSdk sends the original schema (%s)', async (_, options, wanted) => {
     const { first } = await run(options, wanted);
     expect(first?.tools).toMatchObject([{ inputSchema: PARAMETERS }]);
     expect(JSON.stringify(first?.tools)).not.toContain('"strict":true');
@@ -113,20 +113,20 @@ describe('fromAiSdk with strict tools', () => {
       (baseURL) => createGoogle({ baseURL, apiKey: 'k' })('gemini-3-pro-preview'),
       { toolConfig: { functionCallingConfig: { mode: 'VALIDATED' } } },
     ],
-  ])('fromAiSdk of %s says it on the wire', async (model, create, wire) => {
+  ])('fromAiSdk of %s sends the strict schema to the API', async (model, create, wire) => {
     await using server = await serve(json({}, 400));
     const provider = fromAiSdk(create(server.baseURL), { maxRetries: 0, strict: 'auto' });
     const find = {
       type: 'function',
       function: { name: 'find', description: 'Finds', parameters: PARAMETERS },
     } as const;
-    // The answer is a no; the request is what counts.
+    // The server answers with an error; the test needs only the request.
     await provider.chat({ model, messages: HELLO, tools: [find], options: {} }).catch(() => undefined);
     expect(server.requests[0]?.body).toMatchObject(wire as object);
   });
 });
 
-test('Arguments with an integer of many digits are converted from the strict form, and shown with all digits', async () => {
+test('Arguments with a large integer are converted from the strict form without losing digits', async () => {
   const called: unknown[] = [];
   const find = defineTool({
     name: 'find',

@@ -12,11 +12,11 @@ import {
 import type { AiSdkProvider } from 'toolwright/ai-sdk';
 import { type Answer, collect, LoopbackServer } from '../providers/loopback-server.js';
 
-/** The two ways to ask. */
+/** The two methods that send a request. */
 export const METHODS = ['chat', 'stream'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** The reply to a request, asked for in either way. */
+/** The reply to a request, sent with either method. */
 export async function ask(
   provider: AiSdkProvider,
   method: Method,
@@ -28,7 +28,7 @@ export async function ask(
   return last.response;
 }
 
-/** A reply as the history keeps it, and as JSON gives it back. */
+/** A reply as a history stores it, after a round trip through JSON. */
 export function asMessage({ content, toolCalls, reasoning, providerItems }: LLMResponse): AssistantMessage {
   const calls = toolCalls.map(({ id, name, arguments: args, providerItems: items }) => ({
     id,
@@ -40,7 +40,7 @@ export function asMessage({ content, toolCalls, reasoning, providerItems }: LLMR
   return JSON.parse(JSON.stringify(message));
 }
 
-/** A server that gives these answers in turn. */
+/** A server that returns these answers in turn. */
 export function serve(...answers: readonly Answer[]): Promise<LoopbackServer> {
   const left = [...answers];
   return LoopbackServer.start((response, request) => left.shift()?.(response, request));
@@ -56,16 +56,16 @@ export const weather = defineTool({
 
 export const CITIES = ['Oslo', 'Rome'] as const;
 
-/** What the tool says of them. */
+/** The results of the tool for both cities. */
 export const RESULTS = ['Oslo: -3 degrees', 'Rome: 21 degrees'] as const;
 
-/** The parts in which a stream brings a text. */
+/** The parts into which a stream splits a text. */
 export function halves(text: string): readonly string[] {
   const middle = Math.floor(text.length / 2);
   return [text.slice(0, middle), text.slice(middle)];
 }
 
-/** A run with the tool that its model calls, in either way. */
+/** Runs the loop with the tool that its model calls, with either method. */
 export async function run(
   method: Method,
   config: Omit<ToolLoopConfig, 'tools'>,

@@ -25,7 +25,7 @@ const NO_COUNT = { total: 1, noCache: undefined, cacheRead: undefined, cacheWrit
 const USAGE = { inputTokens: NO_COUNT, outputTokens: { total: 1, text: undefined, reasoning: undefined } };
 const PIXEL = 'iVBORw0KGgo=';
 
-/** A model that makes a call, or several, and then says that it is done. */
+/** A model that makes one or more calls and then says that it is done. */
 function modelCalling(...calls: readonly (readonly [tool: string, input: unknown])[]): MockLanguageModelV4 {
   const content = calls.map(([toolName, input], at): LanguageModelV4Content & { type: 'tool-call' } => ({
     type: 'tool-call',
@@ -53,7 +53,7 @@ function generate(model: MockLanguageModelV4, tools: ToolSet, more: object = {})
   return generateText({ model, tools, stopWhen: isStepCount(3), prompt: 'Go', ...more });
 }
 
-/** What the model was told of its calls. */
+/** The tool results that the model received. */
 function told(model: MockLanguageModelV4): unknown[] {
   const sent = [...model.doGenerateCalls, ...model.doStreamCalls].at(-1)?.prompt.at(-1);
   return sent?.role === 'tool'
@@ -86,7 +86,7 @@ function execute(toolset: ToolSet, name: string, input: unknown, more: object = 
 }
 
 describe('toAiSdkTools with generateText', () => {
-  test('toAiSdkTools offers names, descriptions and schemas as they are', async () => {
+  test('toAiSdkTools passes names, descriptions and schemas on unchanged', async () => {
     const model = modelCalling();
     await generate(model, toAiSdkTools(registryOf(add)));
     expect(model.doGenerateCalls[0]?.tools).toEqual([
@@ -94,7 +94,7 @@ describe('toAiSdkTools with generateText', () => {
     ]);
   });
 
-  test('toAiSdkTools has the registry check and coerce, with the id and the scope of the call', async () => {
+  test('toAiSdkTools validates and coerces arguments, and passes the id and the scope of the call', async () => {
     seen.length = 0;
     const model = modelCalling(['add', { a: '1', b: 2 }]);
     const toolset = toAiSdkTools(registryOf(add), ({ toolCallId, tool, context }) => ({
@@ -107,7 +107,7 @@ describe('toAiSdkTools with generateText', () => {
     expect(run.steps[0]?.toolResults[0]?.output).toEqual({ status: 'success', isError: false, text: '3' });
   });
 
-  test('toAiSdkTools answers wrong arguments, failures and refusals with the texts of the registry', async () => {
+  test('toAiSdkTools returns the texts of the registry for invalid arguments, failures and refusals', async () => {
     const fail = defineTool({
       name: 'fail',
       description: 'Fails',
@@ -135,7 +135,7 @@ describe('toAiSdkTools with generateText', () => {
     ]);
   });
 
-  test('toAiSdkTools gives images and files to the model, and text for the user to the application', async () => {
+  test('toAiSdkTools returns images and files to the model, and text for the user to the application', async () => {
     const draw = defineTool({
       name: 'draw',
       description: 'Draws',
@@ -170,7 +170,7 @@ describe('toAiSdkTools with generateText', () => {
     expect(JSON.stringify(output)).not.toContain('secret');
   });
 
-  test('toAiSdkTools aborts the call with the run', async () => {
+  test('toAiSdkTools aborts the call when the run is aborted', async () => {
     const controller = new AbortController();
     const aborted = Promise.withResolvers<unknown>();
     const wait = defineTool({
@@ -188,7 +188,7 @@ describe('toAiSdkTools with generateText', () => {
     expect(await aborted.promise).toBe(true);
   });
 
-  test('toAiSdkTools leaves a tool of the client to the client', async () => {
+  test('toAiSdkTools does not execute client tools', async () => {
     const locate = defineTool({
       name: 'locate',
       description: 'Where',
@@ -209,7 +209,7 @@ describe('toAiSdkTools with generateText', () => {
       );
   });
 
-  test('toAiSdkTools tells the model of a question that nobody can be asked', async () => {
+  test('toAiSdkTools returns an error to the model if a tool asks the user a question', async () => {
     const book = defineTool({
       name: 'book',
       description: 'Books',
@@ -222,7 +222,7 @@ describe('toAiSdkTools with generateText', () => {
     ]);
   });
 
-  test('toAiSdkTools gives what the AI SDK’s messages for user interfaces can be kept with', async () => {
+  test('toAiSdkTools converts stored UI messages to model messages', async () => {
     const toolset = toAiSdkTools(registryOf(add));
     const output = { status: 'error', isError: true, text: 'the shop is closed' };
     const ui: Omit<UIMessage, 'id'>[] = [
@@ -237,7 +237,7 @@ describe('toAiSdkTools with generateText', () => {
     ]);
   });
 
-  test('toAiSdkTools refuses what is not a registry, no scope and no option', () => {
+  test('toAiSdkTools refuses an argument that is not a registry, an invalid scope and unknown options', () => {
     expect(() => toAiSdkTools([add] as never)).toThrow(InvalidOptionsError);
     expect(() => toAiSdkTools(registryOf(add), { user: 1 } as never)).toThrow('data: { user }');
     expect(() => toAiSdkTools(registryOf(add), {}, { approvals: undefined })).toThrow(InvalidOptionsError);
@@ -255,7 +255,7 @@ describe('toAiSdkTools with streamText', () => {
     },
   });
 
-  test('toAiSdkTools streams what a tool reports as preliminary results, and then its result', async () => {
+  test('toAiSdkTools streams progress as preliminary results, and then the result', async () => {
     const heard: unknown[] = [];
     const model = modelCalling(['walk', {}]);
     const run = streamText({
@@ -279,7 +279,7 @@ describe('toAiSdkTools with streamText', () => {
     expect(told(model)).toEqual([{ type: 'text', value: 'there' }]);
   });
 
-  test('toAiSdkTools gives no preliminary results of a tool that takes no context', async () => {
+  test('toAiSdkTools returns no preliminary results for a tool without a context parameter', async () => {
     const quick = defineTool({ name: 'quick', description: 'Quick', execute: () => 'now' });
     const toolset = toAiSdkTools(registryOf(quick));
     expect(await execute(toolset, 'quick', {})).toMatchObject({ text: 'now' });
@@ -300,7 +300,7 @@ describe('toAiSdkTools and approvals', () => {
   });
   const WAYS = ['generateText', 'streamText'] as const;
 
-  /** Runs until somebody has to be asked, answers, and runs on, as another request would. */
+  /** Runs until an approval is requested, answers it and runs again, as a second request would. */
   async function decide(
     way: (typeof WAYS)[number],
     { model, toolset, approved }: { model: MockLanguageModelV4; toolset: () => ToolSet; approved: boolean },
@@ -323,17 +323,17 @@ describe('toAiSdkTools and approvals', () => {
     return messages;
   }
 
-  test.each(WAYS)('toAiSdkTools runs what was approved, once, through %s', async (way) => {
+  test.each(WAYS)('toAiSdkTools runs an approved call once, with %s', async (way) => {
     refunds.length = 0;
     const model = modelCalling(['refund', { cents: '500' }]);
-    // Another process knows nothing of the first request.
+    // Another process has no data of the first request.
     await decide(way, { model, toolset: () => toAiSdkTools(registryOf(refund)), approved: true });
     expect(refunds).toEqual([500]);
     expect(told(model)).toEqual([{ type: 'text', value: 'refunded 500' }]);
   });
 
   test.each(WAYS)(
-    'toAiSdkTools runs nothing that was denied, and the model is told, through %s',
+    'toAiSdkTools does not run a denied call and informs the model, with %s',
     async (way) => {
       refunds.length = 0;
       const model = modelCalling(['refund', { cents: 500 }]);
@@ -343,7 +343,7 @@ describe('toAiSdkTools and approvals', () => {
     },
   );
 
-  test('toAiSdkTools asks nobody for calls that need no approval, or that cannot run', async () => {
+  test('toAiSdkTools requests no approval for calls that do not need it or cannot run', async () => {
     refunds.length = 0;
     const calls: unknown[] = [];
     const logger = { debug() {}, info() {}, error() {}, warn: (message: string) => calls.push(message) };
@@ -370,7 +370,7 @@ describe('toAiSdkTools and approvals', () => {
     expect([refunds, calls]).toEqual([[], []]);
   });
 
-  test('toAiSdkTools asks for an approval that a policy of the registry requires', async () => {
+  test('toAiSdkTools requests an approval that a policy of the registry requires', async () => {
     const registry = new ToolRegistry({
       policy: ({ tool }) => (tool.name === 'send' ? { ask: true } : true),
     });
@@ -384,7 +384,7 @@ describe('toAiSdkTools and approvals', () => {
     expect([await needs('send'), await needs('find')]).toEqual([true, false]);
   });
 
-  test('toAiSdkTools asks where the tool itself cannot say', async () => {
+  test('toAiSdkTools requests an approval if the approval function of the tool throws', async () => {
     const broken = defineTool({
       name: 'broken',
       description: 'Breaks',
@@ -397,7 +397,7 @@ describe('toAiSdkTools and approvals', () => {
     expect(run.content.map(({ type }) => type)).toEqual(['tool-call', 'tool-approval-request']);
   });
 
-  test('toAiSdkTools does not take a toolApproval that forgot its tools for a yes', async () => {
+  test('toAiSdkTools refuses a call that toolApproval left undecided, unless the application approves', async () => {
     refunds.length = 0;
     const forgetful = { toolApproval: () => undefined };
     const model = modelCalling(['refund', { cents: 500 }]);
@@ -411,7 +411,7 @@ describe('toAiSdkTools and approvals', () => {
     expect(refunds).toEqual([500]);
   });
 
-  test('toAiSdkTools takes a yes only for the call that was asked about, and only as the last word', async () => {
+  test('toAiSdkTools accepts an approval only for the requested call and only in the last message', async () => {
     refunds.length = 0;
     const toolset = toAiSdkTools(registryOf(refund));
     const asked = (toolCallId: string): ModelMessage => ({

@@ -11,12 +11,12 @@ async function calculate(expression: string): Promise<string> {
 }
 
 describe('calculateTool', () => {
-  test('2 + 2 * 3 is 8, as plain text and without details', async () => {
+  test('evaluates 2 + 2 * 3 to 8, as plain text and without details', async () => {
     const result = await tools.execute('calculate', { expression: '2 + 2 * 3' });
     expect(result).toMatchObject({ forLLM: '8', isError: false, details: undefined });
   });
 
-  test('it is offered as calculate with one required text argument, and only reads', () => {
+  test('is called calculate, has one required argument and is read-only', () => {
     expect(calculateTool).toMatchObject({ name: 'calculate', annotations: { readOnly: true } });
     expect(calculateTool.parameters).toMatchObject({ required: ['expression'] });
   });
@@ -65,13 +65,13 @@ describe('calculateTool', () => {
   });
 
   test.each(['2 +', '(1', '1)', '2 3', '* 4', '1..2', '1,234', '2(3)', '()', 'sqrt(,)'])(
-    'the syntax error %j is named in an error result',
+    'the syntax error %j is reported in an error result',
     async (expression) => {
       expect(await calculate(expression)).toMatch(/^error: (Cannot read the expression|The result of) '/);
     },
   );
 
-  test('an unknown name is refused with the names that are known', async () => {
+  test('an unknown name is refused with a list of the known names', async () => {
     expect(await calculate('foo(1)')).toMatch(/^error: Unknown name 'foo'\. Known are: pi, .*sqrt/);
   });
 
@@ -100,11 +100,11 @@ describe('calculateTool', () => {
     '$1',
     '{1}',
     '1\u0000',
-  ])('%j reaches neither globals, prototypes, text, lists nor statements', async (expression) => {
+  ])('%j cannot access globals, prototypes, strings, lists or statements', async (expression) => {
     expect(await calculate(expression)).toMatch(/^error: /);
   });
 
-  test('an expression that is too long, or nested too deeply, is refused', async () => {
+  test('an expression that is too long or nested too deeply is refused', async () => {
     expect(await calculate(`${'1+'.repeat(500)}1`)).toMatch(
       /^error: The expression is too long: 1001 characters/,
     );
@@ -113,7 +113,7 @@ describe('calculateTool', () => {
     expect(await calculate(`${'2^'.repeat(400)}0`)).toMatch(/not a finite number|^1$|^2$/);
   });
 
-  test('sums and products of whole numbers are those of JavaScript', async () => {
+  test('sums and products of integers equal those of JavaScript', async () => {
     const number = fc.integer({ min: -1_000, max: 1_000 });
     const law = fc.asyncProperty(number, number, number, async (a, b, c) => {
       expect(await calculate(`(${a}) + ${b} * (${c})`)).toBe(String(a + b * c || 0));
@@ -121,7 +121,7 @@ describe('calculateTool', () => {
     await fc.assert(law);
   });
 
-  test('any text at all ends in a number or in an error result', async () => {
+  test('any text results in a number or an error result', async () => {
     const signs = fc.string({
       unit: fc.constantFrom(...'0123456789.+-*/%^() ,esqrtpi_[]"=;'.split('')),
       maxLength: 40,
@@ -134,14 +134,14 @@ describe('calculateTool', () => {
 });
 
 describe('BuiltinTools', () => {
-  test('as a toolset the tools have the names, descriptions and schemas of the single ones', () => {
+  test('the tools of the toolset have the same definitions as the single tools', () => {
     const [calculateMethod, timeMethod] = discoverTools({ toolsets: [BuiltinTools] });
     expect(calculateMethod).toMatchObject({ name: 'calculate', description: calculateTool.description });
     expect(calculateMethod?.parameters).toEqual(calculateTool.parameters);
     expect(timeMethod).toMatchObject({ name: 'get_current_time', annotations: { readOnly: true } });
   });
 
-  test('calculate of the toolset answers the same', async () => {
+  test('calculate of the toolset returns the same result', async () => {
     const registry = new ToolRegistry().register(...discoverTools({ toolsets: [BuiltinTools] }));
     const { forLLM } = await registry.execute('calculate', { expression: '2 + 2 * 3' });
     expect(forLLM).toBe('8');

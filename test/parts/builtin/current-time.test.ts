@@ -7,7 +7,7 @@ const INSTANT = new Date('2024-01-15T15:30:00.987Z');
 const tools = new ToolRegistry().register(createCurrentTimeTool({ now: () => INSTANT }));
 
 describe('getCurrentTimeTool', () => {
-  test('in America/New_York it answers 2024-01-15T10:30:00-05:00', async () => {
+  test('returns 2024-01-15T10:30:00-05:00 for America/New_York', async () => {
     const result = await tools.execute('get_current_time', { timezone: 'America/New_York' });
     expect(result).toMatchObject({
       forLLM: '2024-01-15T10:30:00-05:00',
@@ -23,7 +23,7 @@ describe('getCurrentTimeTool', () => {
     ['Asia/Kathmandu', '2024-01-15T21:15:00+05:45'],
     ['Pacific/Auckland', '2024-01-16T04:30:00+13:00'],
     [' Asia/Tokyo ', '2024-01-16T00:30:00+09:00'],
-  ])('in %s it answers %s', async (timezone, text) => {
+  ])('for %s it returns %s', async (timezone, text) => {
     expect((await tools.execute('get_current_time', { timezone })).forLLM).toBe(text);
   });
 
@@ -39,7 +39,7 @@ describe('getCurrentTimeTool', () => {
   );
 
   test.each([[{}], [{ timezone: '' }], [{ timezone: null }]])(
-    'without a zone (%j) it answers in the zone of the machine',
+    'without a zone (%j) it uses the time zone of the machine',
     async (args) => {
       const { forLLM } = await tools.execute('get_current_time', args);
       expect(forLLM).toMatch(/^2024-01-1[456]T\d\d:\d\d:00[+-]\d\d:\d\d$/);
@@ -47,7 +47,7 @@ describe('getCurrentTimeTool', () => {
     },
   );
 
-  test('in every zone and at every second, what it answers is that instant', async () => {
+  test('in every zone and at every second, the returned text represents that instant', async () => {
     const second = fc.integer({ min: 0, max: 4_102_444_800 });
     const law = fc.asyncProperty(
       second,
@@ -57,14 +57,14 @@ describe('getCurrentTimeTool', () => {
           createCurrentTimeTool({ now: () => new Date(time * 1000) }),
         );
         const { forLLM } = await registry.execute('get_current_time', { timezone });
-        // Liberia was 44 minutes and 30 seconds behind until 1972, which is no offset of ISO 8601.
+        // Until 1972, Liberia was 44 minutes and 30 seconds behind UTC; ISO 8601 has no such offset.
         if (!/:\d\d:\d\d$/.test(forLLM.slice(19))) expect(new Date(forLLM).getTime()).toBe(time * 1000);
       },
     );
     await fc.assert(law);
   });
 
-  test('the tool with the clock of the machine answers an instant that lies between before and after', async () => {
+  test('the tool with the system clock returns the current time', async () => {
     const registry = new ToolRegistry().register(getCurrentTimeTool);
     const before = Math.floor(Date.now() / 1000) * 1000;
     const { forLLM } = await registry.execute('get_current_time', { timezone: 'UTC' });
@@ -72,7 +72,7 @@ describe('getCurrentTimeTool', () => {
     expect(new Date(forLLM).getTime()).toBeLessThanOrEqual(Date.now());
   });
 
-  test('it only reads, and its zone is optional', () => {
+  test('is read-only and has an optional zone', () => {
     expect(getCurrentTimeTool).toMatchObject({
       name: 'get_current_time',
       annotations: { readOnly: true },
@@ -82,7 +82,7 @@ describe('getCurrentTimeTool', () => {
 });
 
 describe('BuiltinTools', () => {
-  test('a subclass of the toolset may bring a clock of its own', async () => {
+  test('a subclass of the toolset can replace the clock', async () => {
     @Toolset()
     class FrozenTools extends BuiltinTools {
       protected override now(): Date {
