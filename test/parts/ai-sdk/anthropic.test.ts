@@ -109,21 +109,18 @@ describe('fromAiSdk(anthropic) with a local server', () => {
     });
   });
 
-  test.each(METHODS)(
-    'fromAiSdk().%s sends signed parts back unchanged and in order',
-    async (method) => {
-      const answer = method === 'chat' ? whole : streamed;
-      const { server, provider } = await start(answer(FIRST, 'tool_use'), answer(LAST, 'end_turn'));
-      await using _ = server;
-      const first = await ask(provider, method, ASKED);
-      const messages = [QUESTION, asMessage(first), ...ANSWERS];
-      expect((await ask(provider, method, { ...ASKED, messages })).content).toBe(LAST[0]?.text);
-      expect(sentMessages(server).slice(1)).toMatchObject([
-        { role: 'assistant', content: FIRST },
-        { role: 'user', content: RESULTS },
-      ]);
-    },
-  );
+  test.each(METHODS)('fromAiSdk().%s sends signed parts back unchanged and in order', async (method) => {
+    const answer = method === 'chat' ? whole : streamed;
+    const { server, provider } = await start(answer(FIRST, 'tool_use'), answer(LAST, 'end_turn'));
+    await using _ = server;
+    const first = await ask(provider, method, ASKED);
+    const messages = [QUESTION, asMessage(first), ...ANSWERS];
+    expect((await ask(provider, method, { ...ASKED, messages })).content).toBe(LAST[0]?.text);
+    expect(sentMessages(server).slice(1)).toMatchObject([
+      { role: 'assistant', content: FIRST },
+      { role: 'user', content: RESULTS },
+    ]);
+  });
 
   test.each(METHODS)(
     'fromAiSdk().%s sends signed parts back in a run and in the next turn',

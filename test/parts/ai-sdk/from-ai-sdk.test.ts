@@ -328,14 +328,19 @@ describe('fromAiSdk: replies', () => {
     ['content-filter', 'content_filter', 'content_filter'],
     ['error', 'other', 'length'],
     ['other', 'other', 'tool_calls'],
-  ] as const)('fromAiSdk maps the finish reason %s to %s, and to %s if there are calls', async (unified, alone, withCalls) => {
-    const finishReason = { unified, raw: undefined };
-    const call = { type: 'tool-call', toolCallId: 'c1', toolName: 'weather', input: '' } as const;
-    const provider = fromAiSdk(modelOf(result([HELLO], { finishReason }), result([call], { finishReason })));
-    const [first, second] = [await provider.chat(REQUEST), await provider.chat(REQUEST)];
-    expect([first.finishReason, second.finishReason]).toEqual([alone, withCalls]);
-    expect(first).not.toHaveProperty('rawFinishReason');
-  });
+  ] as const)(
+    'fromAiSdk maps the finish reason %s to %s, and to %s if there are calls',
+    async (unified, alone, withCalls) => {
+      const finishReason = { unified, raw: undefined };
+      const call = { type: 'tool-call', toolCallId: 'c1', toolName: 'weather', input: '' } as const;
+      const provider = fromAiSdk(
+        modelOf(result([HELLO], { finishReason }), result([call], { finishReason })),
+      );
+      const [first, second] = [await provider.chat(REQUEST), await provider.chat(REQUEST)];
+      expect([first.finishReason, second.finishReason]).toEqual([alone, withCalls]);
+      expect(first).not.toHaveProperty('rawFinishReason');
+    },
+  );
 
   test.each(['', 'null', '[1]', '{"city": "Os', '{"id": 12345678901234567890}'])(
     'fromAiSdk passes the arguments %s on as text',

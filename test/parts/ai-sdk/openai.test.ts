@@ -125,23 +125,26 @@ const QUESTION: Message = { role: 'user', content: 'Is it cold in Oslo and in Ro
 const STATELESS = { openai: { store: false, include: ['reasoning.encrypted_content'] } };
 const ASKED = { model: MODEL, messages: [QUESTION], options: { providerOptions: STATELESS } };
 describe('fromAiSdk(openai) with a local server', () => {
-  test.each(METHODS)('fromAiSdk().%s returns summaries as reasoning and counts reasoning tokens', async (method) => {
-    const { server, provider } = await start(method, FIRST);
-    await using _ = server;
-    expect(await ask(provider, method, ASKED)).toMatchObject({
-      content: 'I look it up.',
-      reasoning: SUMMARIES.join('\n\n'),
-      finishReason: 'tool_calls',
-      usage: {
-        inputTokens: 50,
-        outputTokens: 40,
-        totalTokens: 90,
-        cacheReadTokens: 30,
-        reasoningTokens: 25,
-      },
-      toolCalls: CITIES.map((city, at) => ({ id: `call_${at}`, name: 'weather', arguments: { city } })),
-    });
-  });
+  test.each(METHODS)(
+    'fromAiSdk().%s returns summaries as reasoning and counts reasoning tokens',
+    async (method) => {
+      const { server, provider } = await start(method, FIRST);
+      await using _ = server;
+      expect(await ask(provider, method, ASKED)).toMatchObject({
+        content: 'I look it up.',
+        reasoning: SUMMARIES.join('\n\n'),
+        finishReason: 'tool_calls',
+        usage: {
+          inputTokens: 50,
+          outputTokens: 40,
+          totalTokens: 90,
+          cacheReadTokens: 30,
+          reasoningTokens: 25,
+        },
+        toolCalls: CITIES.map((city, at) => ({ id: `call_${at}`, name: 'weather', arguments: { city } })),
+      });
+    },
+  );
 
   test.each(METHODS)(
     'fromAiSdk().%s sends encrypted reasoning back unchanged during a run',

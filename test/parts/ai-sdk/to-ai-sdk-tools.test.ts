@@ -332,16 +332,13 @@ describe('toAiSdkTools and approvals', () => {
     expect(told(model)).toEqual([{ type: 'text', value: 'refunded 500' }]);
   });
 
-  test.each(WAYS)(
-    'toAiSdkTools does not run a denied call and informs the model, with %s',
-    async (way) => {
-      refunds.length = 0;
-      const model = modelCalling(['refund', { cents: 500 }]);
-      await decide(way, { model, toolset: () => toAiSdkTools(registryOf(refund)), approved: false });
-      expect(refunds).toEqual([]);
-      expect(told(model)).toMatchObject([{ type: 'execution-denied', reason: 'because' }]);
-    },
-  );
+  test.each(WAYS)('toAiSdkTools does not run a denied call and informs the model, with %s', async (way) => {
+    refunds.length = 0;
+    const model = modelCalling(['refund', { cents: 500 }]);
+    await decide(way, { model, toolset: () => toAiSdkTools(registryOf(refund)), approved: false });
+    expect(refunds).toEqual([]);
+    expect(told(model)).toMatchObject([{ type: 'execution-denied', reason: 'because' }]);
+  });
 
   test('toAiSdkTools requests no approval for calls that do not need it or cannot run', async () => {
     refunds.length = 0;
