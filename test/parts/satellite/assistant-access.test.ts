@@ -22,7 +22,7 @@ describe('a token', () => {
     ['Bearer Secret', 401],
     ['Bearer secret', 200],
     ['bearer  secret', 200],
-  ])('authorization %j gives %i', async (authorization, status) => {
+  ])('authorization %j returns status %i', async (authorization, status) => {
     await using server = await start({ token: 'secret' });
     const answer = await server.post(HI, authorization === undefined ? {} : { authorization });
     expect(answer.status).toBe(status);
@@ -48,14 +48,14 @@ describe('a rate limit', () => {
     [{ allow: false, retryAfterSeconds: -1 }, 429, '0'],
     [undefined as unknown as boolean, 429, null],
     ['yes' as unknown as boolean, 429, null],
-  ])('that decides %j gives %i', async (decision, status, retryAfter) => {
+  ])('that returns %j leads to status %i', async (decision, status, retryAfter) => {
     await using server = await start({ rateLimit: async () => decision });
     const answer = await server.post(HI);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([status, retryAfter]);
     if (status === 429) expect(answer.body.error.code).toBe('rate_limited');
   });
 
-  test('that throws lets nobody in', async () => {
+  test('that throws refuses the request', async () => {
     await using server = await start({
       rateLimit: () => {
         throw new Error('no counter');
@@ -94,7 +94,7 @@ describe('pages of other origins', () => {
     expect((await server.send('/v1/chat', preflight)).status).toBe(405);
   });
 
-  test('may ask where they are listed, errors included, and ask beforehand without a token', async () => {
+  test('may send requests if they are listed, also get errors, and preflight without a token', async () => {
     await using server = await start({ cors: { origins: [ORIGIN] }, token: 'secret' });
     const asked = await server.send('/v1/chat', preflight);
     expect([asked.status, Object.fromEntries(asked.headers)]).toEqual([
@@ -112,7 +112,7 @@ describe('pages of other origins', () => {
   });
 
   test.each(['https://evil.example.org', 'https://app.example.org.evil.example', 'null'])(
-    'may not where they are not: %s',
+    'are refused if they are not listed: %s',
     async (origin) => {
       await using server = await start({ cors: { origins: [ORIGIN] } });
       const { headers } = await server.post(HI, { origin });
@@ -120,7 +120,7 @@ describe('pages of other origins', () => {
     },
   );
 
-  test('may all ask where that is said', async () => {
+  test('may all send requests if the option allows every origin', async () => {
     await using server = await start({ cors: { origins: '*' } });
     const { headers } = await server.post(HI, { origin: 'https://any.example' });
     expect([headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual(['*', null]);
@@ -128,7 +128,7 @@ describe('pages of other origins', () => {
 });
 
 describe('the system prompt', () => {
-  test('goes first in every request, and is not stored', async () => {
+  test('is sent first in every request and is not stored', async () => {
     await using server = await start({ systemPrompt: 'Be brief.' });
     await server.say('c1', 'Hi');
     await server.say('c1', 'Bye');
@@ -146,7 +146,7 @@ describe('the system prompt', () => {
     expect(server.histories[0]?.[0]).toEqual({ role: 'system', content: 'You serve the greenhouse.' });
   });
 
-  test('options of the model are passed on as they are', async () => {
+  test('model options are passed on unchanged', async () => {
     await using server = await start({ llmOptions: { temperature: 0 } });
     await server.say('c1', 'Hi');
     expect(server.provider.requests[0]).toMatchObject({ model: 'scripted', options: { temperature: 0 } });

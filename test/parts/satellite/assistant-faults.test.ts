@@ -93,8 +93,8 @@ const WRONG_BODIES: readonly (readonly [string, unknown, string, string])[] = [
   ),
 ];
 
-describe('a wrong request', () => {
-  test.each(WRONG_BODIES)('%s is refused with what is wrong', async (_what, sent, code, message) => {
+describe('an invalid request', () => {
+  test.each(WRONG_BODIES)('%s is refused with the reason', async (_what, sent, code, message) => {
     await using server = await AssistantServer.start([]);
     const { status, body } = await server.post(sent);
     expect([status, body]).toEqual([400, { error: { code, message: expect.stringContaining(message) } }]);
@@ -122,7 +122,7 @@ describe('a wrong request', () => {
   });
 
   test.each(['application/json', 'Application/JSON; charset=utf-8'])(
-    'content type %j is taken',
+    'content type %j is accepted',
     async (type) => {
       await using server = await AssistantServer.start([{ content: 'Hello.' }]);
       expect((await server.post({ messages: [HI] }, { 'content-type': type })).status).toBe(200);
@@ -144,7 +144,7 @@ describe('a wrong request', () => {
     ['/v1/chat/%20', 'GET', 400, 'invalid_request'],
     ['/v1/chat/%FF', 'GET', 400, 'invalid_request'],
     [`/v1/chat/${'x'.repeat(129)}`, 'GET', 400, 'invalid_request'],
-  ])('%s by %s gives %i', async (path, method, status, code) => {
+  ])('%s by %s returns status %i', async (path, method, status, code) => {
     await using server = await AssistantServer.start([]);
     const answer = await server.send(path, { method });
     expect([answer.status, answer.body.error.code]).toEqual([status, code]);
@@ -165,7 +165,7 @@ describe('a wrong request', () => {
 describe('a body that is too large', () => {
   const large = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(3_000_000) }] });
 
-  test('is refused by its announced length', async () => {
+  test('is refused by its Content-Length', async () => {
     await using server = await AssistantServer.start([]);
     const { status, body } = await server.post(large);
     expect([status, body.error]).toEqual([
@@ -174,7 +174,7 @@ describe('a body that is too large', () => {
     ]);
   });
 
-  test('is refused as it comes, where no length was announced', async () => {
+  test('is refused while it arrives if it has no Content-Length', async () => {
     await using server = await AssistantServer.start([], { maxBodyBytes: 1000 });
     const body = new Blob([large]).stream();
     const headers = { 'content-type': 'application/json' };
@@ -227,7 +227,7 @@ describe('a body that is too large', () => {
     },
   );
 
-  test('a body of exactly the limit is none', async () => {
+  test('a body of exactly the limit is accepted', async () => {
     const body = JSON.stringify({ messages: [HI] });
     const { length } = body;
     await using server = await AssistantServer.start([{ content: 'Hello.' }], { maxBodyBytes: length });
@@ -236,7 +236,7 @@ describe('a body that is too large', () => {
   });
 });
 
-describe('a client that breaks off', () => {
+describe('a client that disconnects', () => {
   test('in the middle of its body does no harm, and is not an error of the server', async () => {
     const logged: string[] = [];
     const log = (message: string): void => void logged.push(message);
@@ -263,8 +263,8 @@ describe('a client that breaks off', () => {
   });
 });
 
-describe('a fault changes nothing', () => {
-  test('the pending request is still there after wrong requests and failures of the provider', async () => {
+describe('a failed request changes nothing', () => {
+  test('the pending request remains after invalid requests and provider failures', async () => {
     const secret = 'connect ECONNREFUSED 10.0.0.7 key=sk-123';
     await using server = await AssistantServer.start([
       { content: requestText('lookup_weather') },
@@ -289,7 +289,7 @@ describe('a fault changes nothing', () => {
     expect((await server.send('/v1/chat/c1')).status).toBe(404);
   });
 
-  test('the reasons go to the log, and a logger that throws changes nothing', async () => {
+  test('the reasons are logged, and a logger that throws changes nothing', async () => {
     const entries: unknown[] = [];
     const nothing = (): void => {};
     const error = (message: string, fields?: object): void => {
@@ -369,7 +369,7 @@ describe('an author’s mistake', () => {
     [{ provider, model: 'm', basePath: 'assistant/' }, ['basePath']],
     [{ provider, model: 'm', maxBodyBytes: Number.NaN }, ['maxBodyBytes']],
     [{ provider, model: 'm', heartbeatMs: 0 }, ['heartbeatMs']],
-  ])('%j is thrown at once', (options, problems) => {
+  ])('%j throws immediately', (options, problems) => {
     const create = () => createAssistantHandler(options as never);
     expect(create).toThrow(InvalidOptionsError);
     for (const problem of problems) expect(create).toThrow(problem);

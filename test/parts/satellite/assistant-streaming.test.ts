@@ -36,7 +36,7 @@ class HaltingModel implements LLMProvider {
 }
 
 describe('Accept: text/event-stream', () => {
-  test('gives the text as the model writes it, and the response last, with the name of the turn', async () => {
+  test('sends the text as the model writes it, then the response with the turn id', async () => {
     await using server = await AssistantServer.start([{ content: 'It is clear in Lisbon.' }]);
     const events = await eventsOf(server.url);
     expect(textsOf(events)).toEqual(['It', ' is', ' clear', ' in', ' Lisbon.']);
@@ -44,7 +44,7 @@ describe('Accept: text/event-stream', () => {
     expect(events.at(-1)).toEqual({ event: 'response', data: body, id: headers.get('etag')?.slice(1, -1) });
   });
 
-  test('the first text is there before the model has written the last', async () => {
+  test('the first text is sent before the model has written the last', async () => {
     const provider = new HaltingModel();
     await using server = await AssistantServer.start([], { provider });
     const events = postForEvents(server.url, HI);
@@ -55,7 +55,7 @@ describe('Accept: text/event-stream', () => {
     expect(rest).toEqual(['text-delta', 'response']);
   });
 
-  test('no text of a tool request is ever shown', async () => {
+  test('text of a tool request is never sent', async () => {
     await using server = await AssistantServer.start([
       { content: ` \n${requestText('lookup', { city: 'a b c' })}` },
     ]);
@@ -69,7 +69,7 @@ describe('Accept: text/event-stream', () => {
     expect(textsOf(await eventsOf(server.url)).join('')).toBe(' {"a": 1} is JSON');
   });
 
-  test('a provider that cannot stream gives its text in one piece', async () => {
+  test('the text of a provider that cannot stream is sent in one piece', async () => {
     const provider: LLMProvider = {
       chat: async () => ({ content: 'One piece.', toolCalls: [], finishReason: 'stop' }),
     };
@@ -78,7 +78,7 @@ describe('Accept: text/event-stream', () => {
     expect([textsOf(events), events.at(-1)?.event]).toEqual([['One piece.'], 'response']);
   });
 
-  test('a failure is the last event, without internals, and changes nothing', async () => {
+  test('a failure is sent as the last event, without internals, and changes nothing', async () => {
     await using server = await AssistantServer.start([{ content: requestText('a') }, new Error('key=sk-1')]);
     await server.say('c1', 'Hi');
     const result = { role: 'tool_result', name: 'a', content: '1' };
@@ -113,7 +113,7 @@ describe('Accept: text/event-stream', () => {
     },
   );
 
-  test('a request that is wrong gets its status, as without events', async () => {
+  test('an invalid request gets the same status as without events', async () => {
     await using server = await AssistantServer.start([]);
     const { status, body } = await server.post({ messages: [] }, { accept: 'text/event-stream' });
     expect([status, body.error.code]).toEqual([400, 'invalid_request']);
@@ -157,7 +157,7 @@ describe('Accept: text/event-stream', () => {
     expect((await answer).body).not.toContain('still there');
   });
 
-  test('a client that goes away ends the request to the model, and the conversation is as it was', async () => {
+  test('a client that disconnects aborts the model request and leaves the conversation unchanged', async () => {
     const provider = new HaltingModel();
     await using server = await AssistantServer.start([], { provider });
     const leave = new AbortController();
@@ -169,7 +169,7 @@ describe('Accept: text/event-stream', () => {
   });
 });
 
-describe('text is held back while it may become a request', () => {
+describe('text is held back while it may become a tool request', () => {
   const piece = fc.oneof(fc.string(), fc.constantFrom(' ', '\n', '{', '"tool_request"', requestText('a')));
 
   test('whatever the model writes and however it is cut: all of it is shown, or nothing of a request', () => {

@@ -34,8 +34,8 @@ class PatientModel implements LLMProvider {
   }
 }
 
-describe('two requests of one conversation at the same time', () => {
-  test('wait for each other: the second sees what the first brought', async () => {
+describe('two concurrent requests of one conversation', () => {
+  test('run in sequence: the second sees the result of the first', async () => {
     const provider = new PatientModel();
     await using server = await AssistantServer.start([], { provider });
     const first = server.say('c1', 'One');
@@ -73,7 +73,7 @@ describe('two requests of one conversation at the same time', () => {
     expect(provider.requests[1]?.messages.map(({ content }) => content)).toEqual(['One', '1', 'Three']);
   });
 
-  test('of two results for one request the second is an orphan', async () => {
+  test('the second of two results for one request is an orphan', async () => {
     await using server = await AssistantServer.start([{ content: requestText('a') }, { content: 'Done.' }]);
     await server.say('c1', 'Go');
     const answers = await Promise.all([server.say('c1', toolResult('x')), server.say('c1', toolResult('y'))]);
@@ -84,7 +84,7 @@ describe('two requests of one conversation at the same time', () => {
     expect(server.histories).toHaveLength(2);
   });
 
-  test('of two processes that share a file one wins, and the other is told: 409', async () => {
+  test('if two processes share a file, the first one wins and the other gets 409', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'turns-'));
     const file = join(folder, 'conversations.db');
     {
@@ -108,7 +108,7 @@ describe('two requests of one conversation at the same time', () => {
   });
 });
 
-describe('a client that goes away', () => {
+describe('a client that disconnects', () => {
   test('ends the request to the model, also of one that ignores it, and nothing is logged as an error', async () => {
     const provider = new PatientModel();
     const logged: string[] = [];
@@ -138,11 +138,11 @@ describe('a client that goes away', () => {
   });
 });
 
-describe('the name of a turn', () => {
+describe('the turn id', () => {
   const key = { 'idempotency-key': 'k1' };
   const body = { conversation_id: 'c1', messages: [{ role: 'user', content: 'Hi' }] };
 
-  test('a request that is sent again gets the same reply, and the model is asked once', async () => {
+  test('a repeated request gets the same reply without a second model request', async () => {
     await using server = await AssistantServer.start([{ content: 'Hello.' }]);
     const first = await server.post(body, key);
     const again = await server.post(body, key);
@@ -182,13 +182,13 @@ describe('the name of a turn', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('a request whose first try failed is tried again', async () => {
+  test('a request whose first attempt failed is retried', async () => {
     await using server = await AssistantServer.start([new Error('down'), { content: 'Hello.' }]);
     expect((await server.post(body, key)).status).toBe(502);
     expect((await server.post(body, key)).body.message.content).toBe('Hello.');
   });
 
-  test('If-Match: what answers an earlier turn is refused', async () => {
+  test('If-Match: an answer to an earlier turn is refused', async () => {
     await using server = await AssistantServer.start([
       { content: requestText('a') },
       { content: requestText('b') },
@@ -202,7 +202,7 @@ describe('the name of a turn', () => {
     expect((await server.send('/v1/chat/c1')).body.tool_request.name).toBe('b');
   });
 
-  test('If-Match: a conversation that has expired is not begun anew', async () => {
+  test('If-Match: an expired conversation is not started again', async () => {
     let time = 0;
     const store = new MemoryConversationStore({ expiresAfterMs: 10, now: () => time });
     await using server = await AssistantServer.start([{ content: requestText('a') }], { store });
@@ -223,7 +223,7 @@ describe('the name of a turn', () => {
     expect((await server.post(body, { [name]: value })).status).toBe(400);
   });
 
-  test('two processes that get the same request make one turn of it', async () => {
+  test('two processes that get the same request store one turn', async () => {
     const store = new MemoryConversationStore();
     const [one, two] = [new PatientModel(), new PatientModel()];
     await using first = await AssistantServer.start([], { provider: one, store });
@@ -239,7 +239,7 @@ describe('the name of a turn', () => {
 });
 
 describe('GET /v1/chat/{conversation_id}', () => {
-  test('gives the last reply again, with the request that is pending', async () => {
+  test('returns the last reply again, with the pending request', async () => {
     await using server = await AssistantServer.start([
       { content: requestText('a', { x: 1 }) },
       { content: 'Done.' },
@@ -253,7 +253,7 @@ describe('GET /v1/chat/{conversation_id}', () => {
     expect(done.headers.get('cache-control')).toBe('no-store');
   });
 
-  test('without an id a conversation gets a new one', async () => {
+  test('a conversation without an id gets a new id', async () => {
     await using server = await AssistantServer.start([{ content: 'a' }, { content: 'b' }, { content: 'c' }]);
     const messages = [{ role: 'user', content: 'Hi' }];
     const bodies = [{ messages }, { messages, conversation_id: null }];

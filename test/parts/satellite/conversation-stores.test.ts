@@ -53,7 +53,7 @@ const SUITES = [
 for (const { title, run } of SUITES.flat()) test(title, run);
 
 describe.each(STORES)('%s', (_name, open) => {
-  test('forgets a conversation when its time since the last turn is over', async () => {
+  test('deletes a conversation when its time since the last turn has expired', async () => {
     let time = 1_000_000;
     const store = open({ expiresAfterMs: 1000, now: () => time });
     await store.append('c1', turn('t1'));
@@ -91,7 +91,7 @@ describe.each(STORES)('%s', (_name, open) => {
     expect(await store.load('c1')).toBeDefined();
   });
 
-  test('for a conversation too many drops the one that was used longest ago', async () => {
+  test('drops the least recently used conversation above the limit', async () => {
     const store = open({ maxConversations: 2, now: () => 5 });
     await store.append('c1', turn('t1'));
     await store.append('c2', turn('t1'));
@@ -105,7 +105,7 @@ describe.each(STORES)('%s', (_name, open) => {
   });
 
   test.each([{ maxConversations: 0 }, { maxConversations: Number.NaN }, { expiresAfterMs: 0 }])(
-    'limits that are none are an author’s fault: %j',
+    'invalid limits throw: %j',
     (limits) => {
       expect(() => open(limits)).toThrow(InvalidOptionsError);
     },
@@ -113,7 +113,7 @@ describe.each(STORES)('%s', (_name, open) => {
 });
 
 describe('SqliteConversationStore and its file', () => {
-  test('what was appended is there after it was opened anew', async () => {
+  test('appended turns are still there after it is reopened', async () => {
     const file = newFile();
     {
       using store = new SqliteConversationStore({ path: file });
@@ -123,7 +123,7 @@ describe('SqliteConversationStore and its file', () => {
     expect(await store.load('c1')).toMatchObject({ turnId: 't1', messages: turn('t1').messages });
   });
 
-  test('nothing of a dropped conversation stays in the file', async () => {
+  test('a dropped conversation leaves nothing in the file', async () => {
     const file = newFile();
     using store = new SqliteConversationStore({ path: file, maxConversations: 1 });
     await store.append('c1', turn('t1'));
@@ -134,7 +134,7 @@ describe('SqliteConversationStore and its file', () => {
     ]);
   });
 
-  test('a turn that cannot be written whole is not written at all', async () => {
+  test('a turn that cannot be written completely is not written at all', async () => {
     const file = newFile();
     using store = new SqliteConversationStore({ path: file });
     await store.append('c1', turn('t1'));

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { KeyQueue } from '../../../src/core/kernel/key-queue.js';
 
-test('work of one key runs one after the other in order of arrival, that of others does not wait', async () => {
+test('work of one key runs in order of arrival and does not delay work of other keys', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.record({ key: fc.constantFrom('a', 'b', 'c'), leaves: fc.boolean(), fails: fc.boolean() })),

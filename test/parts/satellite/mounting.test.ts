@@ -88,7 +88,7 @@ const MOUNTS: readonly (readonly [string, string, () => Promise<RunningServer>])
 ];
 
 describe.each(MOUNTS)('mounted in %s', (_where, path, start) => {
-  test('a request, its result, the state, events and faults work as everywhere', async () => {
+  test('requests, results, state, events and errors work', async () => {
     await using server = await start();
     const url = `${server.url}${path}`;
     const post = (body: string) =>

@@ -27,7 +27,7 @@ function maker(name = 'maker', reply: Partial<LLMResponse> = {}) {
 }
 
 describe('createAssistantHandler and what a provider keeps with replies', () => {
-  test('sends items back as they came, and no reasoning', async () => {
+  test('sends items back unchanged, without reasoning', async () => {
     const { requests, ...model } = maker();
     await using server = await AssistantServer.start([], model);
     await server.say('c1', 'Weather?');

@@ -84,7 +84,7 @@ describe('what a satellite runs', () => {
     expect(resultsIn(other)[1]).toBe('tool not found: add');
   });
 
-  test('is cut off by a timeout, of the tool, the client or the registry', async () => {
+  test('is stopped by a timeout of the tool, the client or the registry', async () => {
     const hanging = addTool(() => new Promise(() => {}));
     const cases: readonly Partial<SatelliteClientOptions>[] = [
       { tools: new ToolRegistry().register({ ...hanging, timeoutMs: 5 }) },
@@ -143,7 +143,7 @@ describe('what a satellite runs', () => {
 });
 
 describe('how the work ends', () => {
-  test('at the limit the request stays pending, nothing more is run, and resume goes on', async () => {
+  test('at the limit the request stays pending, no more tools run, and resume continues', async () => {
     await using server = await AssistantServer.start([REQUEST, REQUEST, REQUEST, DONE]);
     const client = clientOf(server, { maxIterations: 2 });
     const outcome = await client.send('Add');
@@ -203,7 +203,7 @@ describe('how the work ends', () => {
   test.each([
     ['the provider fails', [new Error('down')], 'provider_failed'],
     ['the second request fails', [REQUEST, new Error('down')], 'provider_failed'],
-  ] as const)('%s: the outcome says why', async (_what, steps: readonly ScriptedStep[], code) => {
+  ] as const)('%s: the outcome states the reason', async (_what, steps: readonly ScriptedStep[], code) => {
     await using server = await AssistantServer.start(steps);
     const outcome = await clientOf(server).send('Add');
     const error = outcome.status === 'failed' ? outcome.error : undefined;
@@ -268,7 +268,7 @@ describe('how the work ends', () => {
     expect(await clientOf(server).send('Hi')).toMatchObject({ status: 'completed', content: 'Hello.' });
   });
 
-  test('a listener or a logger that throws changes nothing', async () => {
+  test('a listener or logger that throws changes nothing', async () => {
     const logged: string[] = [];
     const log = (message: string): void => {
       logged.push(message);
@@ -288,7 +288,7 @@ describe('how the work ends', () => {
   });
 });
 
-describe('what does not come through', () => {
+describe('a lost request or reply', () => {
   /** Serves an assistant, but lets some requests fail before or after they reached it. */
   async function serveUnreliably(
     steps: readonly ScriptedStep[],
@@ -340,7 +340,7 @@ describe('what does not come through', () => {
     },
   );
 
-  test('after maxRetries it fails, and resume goes on where it was', async () => {
+  test('fails after maxRetries, and resume continues from there', async () => {
     const { server } = await serveUnreliably([REQUEST, DONE], [undefined, 'before', 'before'] as never);
     await using _server = server;
     const outcome = await clientOf(server, { maxRetries: 1 }).send('Add');
@@ -352,7 +352,7 @@ describe('what does not come through', () => {
     expect(await clientOf(server).resume(outcome.conversationId)).toMatchObject({ status: 'completed' });
   });
 
-  test('an option that is there, but undefined, has its default', async () => {
+  test('an option set to undefined has its default', async () => {
     const { server } = await serveUnreliably([REQUEST, DONE], ['before']);
     await using _server = server;
     const options = { maxRetries: undefined, maxIterations: undefined, toolTimeoutMs: undefined };
@@ -361,7 +361,7 @@ describe('what does not come through', () => {
     expect(await nobody.send('Add')).toMatchObject({ status: 'failed', iterations: 0 });
   });
 
-  test('a failure of the provider is not tried again', async () => {
+  test('a provider failure is not retried', async () => {
     await using server = await AssistantServer.start([new Error('down'), DONE]);
     expect((await clientOf(server).send('Hi')).status).toBe('failed');
     expect(server.histories).toHaveLength(1);
@@ -389,7 +389,7 @@ describe('a restart of the satellite', () => {
     expect(ids).toEqual([turnId, turnId]);
   });
 
-  test('of two satellites that run one pending request, the second result is refused', async () => {
+  test('if two satellites run one pending request, the second result is refused', async () => {
     await using server = await AssistantServer.start([
       REQUEST,
       { content: requestText('add', { a: 5, b: 5 }) },
@@ -444,7 +444,7 @@ describe('an author’s mistake', () => {
     [{ url: 'http://a', token: 'a\nb' }, 'what no header can'],
     [{ url: 'http://a', maxIterations: 0 }, 'maxIterations'],
     [{ url: 'http://a', maxRetries: Number.NaN }, 'maxRetries'],
-  ])('%j is thrown at once', (options, problem) => {
+  ])('%j throws immediately', (options, problem) => {
     const create = () => new SatelliteClient({ tools: new ToolRegistry(), ...options } as never);
     expect(create).toThrow(InvalidOptionsError);
     expect(create).toThrow(problem);

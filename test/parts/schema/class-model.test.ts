@@ -41,7 +41,7 @@ function modelOf(target: new () => object, groups?: readonly string[]) {
 }
 
 describe('what a class is read from', () => {
-  test('nobody calls its constructor', () => {
+  test('its constructor is never called', () => {
     let calls = 0;
     class Counted {
       @IsInt() n = 1;
@@ -53,7 +53,7 @@ describe('what a class is read from', () => {
     expect(calls).toBe(0);
   });
 
-  test('the model is kept by class and groups, never by name', () => {
+  test('the model is cached by class and groups, never by name', () => {
     const make = (decorate: PropertyDecorator) => {
       class Args {}
       decorate(Args.prototype, 'value');
@@ -115,7 +115,7 @@ describe('what a class is read from', () => {
     });
   });
 
-  test('an array of which nothing more is known is a fault', () => {
+  test('an array whose item type is unknown is an error', () => {
     class Dto {
       @IsArray() things!: unknown[];
     }
@@ -136,7 +136,7 @@ describe('what a class is read from', () => {
   });
 });
 
-test('a @Type that leads nowhere is a fault that names import cycles', () => {
+test('a @Type that resolves to nothing is an error that names import cycles', () => {
   class Dto {
     @Type(() => undefined as never) one!: unknown;
     @Type(() => {
@@ -268,7 +268,7 @@ describe('groups, as class-validator reads them', () => {
     });
   });
 
-  test('where nothing else tells the type, rules of other groups do', () => {
+  test('rules of other groups give the type if nothing else does', () => {
     class Loose {
       @IsInt({ groups: ['update'] }) @Max(5, { groups: ['update'] }) value!: number | null;
     }
