@@ -230,7 +230,7 @@ describe('DTO classes', () => {
     });
   });
 
-  test('all faults of all classes are reported at once, with class and property', () => {
+  test('all errors of all classes are reported together, with class and property', () => {
     class Inner {
       @Expose() odd!: unknown;
     }
@@ -251,7 +251,7 @@ describe('DTO classes', () => {
     expect(nested.ok ? [] : nested.faults.map(({ property: name }) => name)).toEqual(['inner.odd']);
   });
 
-  test('a class of which nothing is known is a fault', () => {
+  test('a class without any metadata is an error', () => {
     class Bare {
       name = 'x';
     }
@@ -269,7 +269,7 @@ describe('explicit schemas inside larger ones', () => {
     expect(JSON.stringify(written.ok && written.schema.properties?.it)).toBe(JSON.stringify(schema));
   });
 
-  test('references into a schema still lead to what they meant', () => {
+  test('references into a schema still resolve to the same target', () => {
     const tree = (value: string) => ({
       type: 'object',
       properties: { value: { type: value }, next: { $ref: '#/$defs/Tree' } },

@@ -44,7 +44,7 @@ describe('ToolIndex finds a tool by', () => {
   });
 });
 
-test('ToolIndex gives a tool first that is named in the query, whatever else fits', () => {
+test('ToolIndex returns a tool named in the query first', () => {
   const others = Array.from({ length: 50 }, (_, number) => ({
     name: `send_mail_${number}`,
     description: 'send mail send mail to everybody',
@@ -96,7 +96,7 @@ test('ToolIndex gives tools for each of several needs before a second one for th
   );
 });
 
-test('ToolIndex gives no tool that is not accepted, and no more than it is asked for', () => {
+test('ToolIndex returns only accepted tools, and no more than the limit', () => {
   const index = indexOf(OFFICE);
   const accepts = (name: string): boolean => name !== 'list_open_invoices';
   expect(index.search('list_open_invoices', { accepts })).toEqual(['getInvoiceStatus']);
@@ -151,7 +151,7 @@ test('ToolIndex answers by the tools that it has, however it came to them', () =
   );
 });
 
-test('ToolIndex takes any text for a query and any schema for parameters', () => {
+test('ToolIndex accepts any text as a query and any schema as parameters', () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter, maxLength: 60 }), fc.jsonValue(), (query, schema) => {
       const index = indexOf([...OFFICE, { name: 'odd', description: query, parameters: schema as never }]);

@@ -68,7 +68,7 @@ function testLedger(name: string, open: () => Opened | Promise<Opened>): void {
       await close?.();
     });
 
-    test(`${name}.cache keeps results by their keys until they run out or are forgotten`, async () => {
+    test(`${name}.cache stores results by key until they expire or are deleted`, async () => {
       const { cache, advance, close } = await open();
       const result = {
         forLLM: 'x\u0001👩‍🚀',

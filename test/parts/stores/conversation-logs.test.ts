@@ -56,7 +56,7 @@ function clock() {
   };
 }
 
-test('SqliteRunStore: what one process enters, another is told of', async () => {
+test('SqliteRunStore reports the entries of one process to another', async () => {
   const path = newPath();
   using one = new SqliteRunStore({ path });
   using other = new SqliteRunStore({ path });
@@ -67,7 +67,7 @@ test('SqliteRunStore: what one process enters, another is told of', async () => 
   end();
 });
 
-test('SqliteRunStore.conversations tells of news also after a time in which the file could not be read', async () => {
+test('SqliteRunStore.conversations still reports news after the file was unreadable for a time', async () => {
   const path = newPath();
   using store = new SqliteRunStore({ path });
   const other = new DatabaseSync(path);
@@ -86,7 +86,7 @@ test('SqliteRunStore.conversations tells of news also after a time in which the 
   expect(heard).toContainEqual({ conversationId: 'c1', about: 'inbox' });
 });
 
-test('SqliteRunStore.conversations tells of everything that another process writes while it looks', async () => {
+test('SqliteRunStore.conversations reports everything that another process writes while it polls', async () => {
   const path = newPath();
   using store = new SqliteRunStore({ path });
   const { conversations } = store;

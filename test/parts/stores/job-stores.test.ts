@@ -49,7 +49,7 @@ const SUITES = [
 ];
 for (const { title, run } of SUITES.flat()) test(title, run);
 
-test('SqliteRunStore.jobs keeps jobs for other processes', async () => {
+test('SqliteRunStore.jobs stores jobs for other processes', async () => {
   const path = join(folder, 'runs.sqlite');
   const job = {
     id: 'a',

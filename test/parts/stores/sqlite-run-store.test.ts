@@ -71,7 +71,7 @@ async function asAnother<Outcome>(
 }
 
 describe('the file', () => {
-  test('keeps runs and claims when it is closed and opened again', async () => {
+  test('still has runs and claims after it is closed and reopened', async () => {
     const first = new SqliteRunStore({ path, now: () => 1000 });
     await first.save(runState('free', 1));
     await first.save(runState('claimed', 1));
@@ -95,7 +95,7 @@ describe('the file', () => {
     other.close();
   });
 
-  test('is made for its owner alone, also where it is given as an address', () => {
+  test('is readable only by its owner, also if it is given as a URL', () => {
     const address = (query = '') => `file:${path.replaceAll(' ', '%20')}${query}`;
     for (const given of [path, address(), address('?cache=private'), `file://${path}`, `${address()}#x`]) {
       new SqliteRunStore({ path: given }).close();
@@ -107,7 +107,7 @@ describe('the file', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('may be the application’s own, whose tables stay as they are', async () => {
+  test('may be the application’s own, whose tables are not changed', async () => {
     await asAnother((database) =>
       database.exec('PRAGMA user_version = 7; CREATE TABLE runs (id); INSERT INTO runs VALUES (1)'),
     );
@@ -151,15 +151,15 @@ describe('the file', () => {
 });
 
 describe('opening', () => {
-  test.each([[undefined], [''], [42]])('without a path is an author’s fault: %p', (wrong) => {
+  test.each([[undefined], [''], [42]])('without a path throws: %p', (wrong) => {
     expect(() => new SqliteRunStore({ path: wrong as string })).toThrow("Write instead: path: 'runs.sqlite'");
   });
 
-  test('with a timeout that is none is an author’s fault', () => {
+  test('with an invalid timeout throws', () => {
     expect(() => new SqliteRunStore({ path, busyTimeoutMs: Number.NaN })).toThrow('busyTimeoutMs is NaN');
   });
 
-  test('in a folder that does not exist, or at a folder, is an author’s fault that names the path', () => {
+  test('in a missing folder, or at a folder, throws an error with the path', () => {
     const lost = join(folder, 'missing', 'runs.sqlite');
     mkdirSync(path);
     for (const wrong of [lost, path])
@@ -178,7 +178,7 @@ describe('opening', () => {
       );
   });
 
-  test('a file that is something else leaves it as it is', () => {
+  test('a file of another kind throws and leaves it unchanged', () => {
     writeFileSync(path, 'Dear diary, '.repeat(100));
     expect(() => new SqliteRunStore({ path })).toThrow('file is not a database');
     expect(statSync(path).size).toBe(1200);
@@ -259,7 +259,7 @@ describe('opening', () => {
     expect((await store.approvals.listApprovals()).map(({ id }) => id)).toEqual(['old', 'new']);
   });
 
-  test('a file that a newer version wrote says so', async () => {
+  test('a file of a newer version throws an error that says so', async () => {
     new SqliteRunStore({ path }).close();
     await asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 5'));
     const open = () => new SqliteRunStore({ path });
@@ -269,7 +269,7 @@ describe('opening', () => {
 });
 
 describe('closing', () => {
-  test('can be done twice, and ends the use of the store', async () => {
+  test('may be repeated, and the store cannot be used afterwards', async () => {
     const store = new SqliteRunStore({ path: ':memory:' });
     await store.save(runState('r', 1));
     store.close();

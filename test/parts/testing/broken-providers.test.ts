@@ -474,7 +474,7 @@ describe('providerConformance', () => {
     return [...one('chat', chat), ...one('stream', stream)];
   });
 
-  test.each(all)('providerConformance finds what is wrong: $title', async ({ title, expected, ...how }) => {
+  test.each(all)('providerConformance finds the error: $title', async ({ title, expected, ...how }) => {
     const { over = overSpoiledChat } = how;
     const backend = () => over(how.spoiler());
     const said = await verdict(title, { backend, timeoutMs: how.timeoutMs ?? 60_000 });
@@ -503,7 +503,7 @@ describe('providerConformance', () => {
     expect(new Set(TITLES).size).toBe(TITLES.length);
   });
 
-  test('providerConformance leaves out what a provider is without, and says so', () => {
+  test('providerConformance skips and reports features that a provider does not have', () => {
     const cases = providerConformance({
       name: 'P',
       backend: () => overChat(),
@@ -518,7 +518,7 @@ describe('providerConformance', () => {
     });
   });
 
-  test('providerConformance says what a provider throws, and keeps that as the cause', async () => {
+  test('providerConformance reports an error that a provider throws, and sets it as the cause', async () => {
     const failure = new Error('no such model');
     const backend = () =>
       overChat((provider) => ({ ...spoiled(provider, {}), chat: () => Promise.reject(failure) }));

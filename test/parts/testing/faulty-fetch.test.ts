@@ -33,7 +33,7 @@ async function arriving(response: Response) {
 }
 
 describe('faultyFetch', () => {
-  test('gives the faults of a plan in turn, then none, and tells which', async () => {
+  test('applies the faults of a plan in order, then stops, and reports which it applied', async () => {
     const { fetch, asked } = serving('{}');
     const faulty = faultyFetch(fetch, [
       { kind: 'status', status: 429, retryAfter: 3 },
@@ -52,7 +52,7 @@ describe('faultyFetch', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('cuts a body after the bytes that the plan says, all of which arrive', async () => {
+  test('cuts a body off after the number of bytes in the plan, all of which arrive', async () => {
     const text = '{"a":1}';
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: text.length + 2 }), async (afterBytes) => {
@@ -129,7 +129,7 @@ describe('faultyFetch', () => {
     expect((await faulty(new Request(URL_ASKED))).status).toBe(200);
   });
 
-  test('draws the same faults from the same seed, about as often as the rate says', async () => {
+  test('draws the same faults from the same seed, about as often as the rate', async () => {
     const draw = async (seed: number, rate: number) => {
       const faults: FetchFault[] = [{ kind: 'status', status: 500 }, { kind: 'reset' }];
       const faulty = faultyFetch(serving('{}').fetch, { seed, rate, faults });

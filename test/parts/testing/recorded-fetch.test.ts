@@ -92,7 +92,7 @@ describe('recordedFetch', () => {
     expect(() => other.assertUsedUp()).toThrow(difference.join('\n'));
   });
 
-  test('writes no secret, wherever it stands', async () => {
+  test('never writes a secret', async () => {
     const secret = fc.stringMatching(/^[A-Za-z0-9_-]{12,40}$/);
     await fc.assert(
       fc.asyncProperty(secret, fc.nat({ max: 30 }), async (value, at) => {
@@ -117,7 +117,7 @@ describe('recordedFetch', () => {
     );
   });
 
-  test('a user’s name and password in an address are not written', async () => {
+  test('user name and password in a URL are not written', async () => {
     const fetch = recording({ fetch: serving([]) });
     // The global fetch refuses such addresses; others, such as that of a proxy, take them.
     await expect(fetch('https://me:hunter2hunter2@127.0.0.1/v1')).rejects.toThrow();
@@ -125,7 +125,7 @@ describe('recordedFetch', () => {
     expect(text()).not.toContain('hunter2');
   });
 
-  test('redact changes what is written and what is compared', async () => {
+  test('redact changes the written and the compared text', async () => {
     const redact = (said: string) => said.replaceAll(/cus_\d+/g, 'cus_X');
     const ask = (fetch: typeof globalThis.fetch, id: string) =>
       fetch('http://127.0.0.1/', { method: 'POST', body: `find ${id}` });
@@ -134,7 +134,7 @@ describe('recordedFetch', () => {
     expect(await (await ask(replay({ redact }), 'cus_2')).text()).toBe('found cus_X');
   });
 
-  test('keeps every part of a body byte for byte, whatever it is', async () => {
+  test('stores every part of a body byte for byte', async () => {
     const parts = fc.array(fc.uint8Array({ minLength: 1, maxLength: 8 }), { maxLength: 5 });
     await fc.assert(
       fc.asyncProperty(parts, fc.uint8Array({ maxLength: 8 }), async (chunks, sent) => {
@@ -160,7 +160,7 @@ describe('recordedFetch', () => {
     expect(await (await replay()('http://127.0.0.1/', upload())).text()).toBe('ok');
   });
 
-  test('a body that breaks off and a connection that fails do so again', async () => {
+  test('a body that breaks off and a connection that fails are replayed as such', async () => {
     const faults = [{ kind: 'cut', afterBytes: 3 }, { kind: 'reset' }] as const;
     const failing = faultyFetch(serving(encoded('hello')), faults);
     for (const open of [() => recording({ fetch: failing }), replay]) {
@@ -173,7 +173,7 @@ describe('recordedFetch', () => {
     }
   });
 
-  test('lines stand in the order of the requests, and a replay takes requests in any order', async () => {
+  test('lines are in the order of the requests, and a replay accepts requests in any order', async () => {
     const slowFirst: typeof globalThis.fetch = async (input) => {
       if (String(input).endsWith('/a')) await new Promise((resolve) => setTimeout(resolve, 20));
       return new Response(String(input).slice(-1));
@@ -191,7 +191,7 @@ describe('recordedFetch', () => {
     play.assertUsedUp();
   });
 
-  test('a reply that nobody reads, and one that is left in its middle, are recorded', async () => {
+  test('replies that are not read, or only in part, are recorded', async () => {
     const fetch = recording({ fetch: serving(encoded('one', 'two')) });
     await fetch('http://127.0.0.1/unread');
     await (await fetch('http://127.0.0.1/left')).body?.cancel();
@@ -199,7 +199,7 @@ describe('recordedFetch', () => {
     expect(lines()).toHaveLength(3);
   });
 
-  test('tells of requests beyond the recording, and of those that were never made', async () => {
+  test('reports requests that are not in the recording, and recorded requests that were never sent', async () => {
     const record = recording({ fetch: serving(encoded('x')) });
     for (const path of ['a', 'a', 'b']) await (await record(`http://127.0.0.1/${path}`)).text();
     const play = replay();
@@ -231,7 +231,7 @@ describe('recordedFetch', () => {
     );
   });
 
-  test('auto records where there is no file, and replays where there is one', async () => {
+  test('auto records if there is no file, and replays if there is a file', async () => {
     const asked = recordedFetch({ file, fetch: serving(encoded('said')) });
     expect(asked.mode).toBe('record');
     expect(await (await asked('http://127.0.0.1/')).text()).toBe('said');
@@ -254,7 +254,7 @@ describe('recordedFetch', () => {
     expect(texts[1]).toBe(texts[0]);
   });
 
-  test('an abort ends a replay as it ends a request', async () => {
+  test('an abort ends a replay like a real request', async () => {
     await (await recording({ fetch: serving(encoded('a', 'b')) })('http://127.0.0.1/')).text();
     const gone = AbortSignal.abort(new Error('gone'));
     await expect(replay()('http://127.0.0.1/', { signal: gone })).rejects.toThrow('gone');
@@ -265,7 +265,7 @@ describe('recordedFetch', () => {
     await expect(reader.read()).rejects.toThrow('enough');
   });
 
-  test('a file that is missing or is not a recording is told with its line', async () => {
+  test('a file that is missing or is not a recording is reported with the line', async () => {
     expect(() => replay()).toThrow(`there is no recording ${file}; make one with mode: 'record'`);
     await (await recording({ fetch: serving([]) })('http://127.0.0.1/')).text();
     writeFileSync(file, `${text()}{"request":1}\n`);

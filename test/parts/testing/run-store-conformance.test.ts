@@ -71,7 +71,7 @@ class KeepsNoRevision extends MemoryRunStore {
   }
 }
 
-test('runStoreConformance finds nothing wrong with a store that is right', async () => {
+test('runStoreConformance reports nothing for a correct store', async () => {
   expect(await failed(Faultless)).toEqual([]);
 });
 
@@ -83,6 +83,6 @@ test.each<[StoreClass, string]>([
   [HalfAppends, 'S.append and end add all entries or none'],
   [LosesPages, 'S.list gives runs by status in pages'],
   [KeepsNoRevision, 'S.release frees a run at once'],
-])('runStoreConformance tells that %p is wrong: %s', async (Store, title) => {
+])('runStoreConformance reports the error of %p: %s', async (Store, title) => {
   expect((await failed(Store)).filter((told) => told.startsWith(title))).toHaveLength(1);
 });

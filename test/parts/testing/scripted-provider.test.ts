@@ -14,7 +14,7 @@ describe('ScriptedProvider', () => {
     expect((await provider.chat(ask())).content).toBe('two');
   });
 
-  test('what a reply leaves out has a sensible value', async () => {
+  test('omitted fields of a reply have sensible defaults', async () => {
     const provider = new ScriptedProvider([{}, { toolCalls: [{ name: 'a' }] }]);
     expect(await provider.chat(ask())).toEqual({ content: '', toolCalls: [], finishReason: 'stop' });
     expect(await provider.chat(ask())).toEqual({
@@ -24,21 +24,21 @@ describe('ScriptedProvider', () => {
     });
   });
 
-  test('what a reply says is kept', async () => {
+  test('fields of a reply are returned', async () => {
     const usage = { inputTokens: 1, outputTokens: 2, totalTokens: 3 };
     const toolCalls = [{ id: 'i', name: 'a', arguments: '{"cut' }];
     const provider = new ScriptedProvider([{ content: 'c', toolCalls, finishReason: 'length', usage }]);
     expect(await provider.chat(ask())).toEqual({ content: 'c', toolCalls, finishReason: 'length', usage });
   });
 
-  test('an error in the script is thrown, and the script goes on after it', async () => {
+  test('an error in the script is thrown, and the script continues after it', async () => {
     const down = new Error('down');
     const provider = new ScriptedProvider([down, { content: 'up' }]);
     await expect(provider.chat(ask())).rejects.toBe(down);
     expect((await provider.chat(ask())).content).toBe('up');
   });
 
-  test('a function answers what it was asked, at once or later, also with an error', async () => {
+  test('a function gets the request and returns a reply or an error, also asynchronously', async () => {
     const provider = new ScriptedProvider([
       ({ messages }) => ({ content: `you said ${messages[0]?.content}` }),
       async ({ model }) => ({ content: model }),
@@ -49,7 +49,7 @@ describe('ScriptedProvider', () => {
     await expect(provider.chat(ask())).rejects.toThrow('no');
   });
 
-  test('each request is kept with the messages that it had then', async () => {
+  test('each request is stored with its messages at that time', async () => {
     const provider = new ScriptedProvider([{ content: 'a' }, { content: 'b' }]);
     const messages: Message[] = [{ role: 'user', content: 'x' }];
     await provider.chat(ask('', { messages, options: { seed: 1 } }));
@@ -59,7 +59,7 @@ describe('ScriptedProvider', () => {
     expect(provider.requests[0]).toMatchObject({ model: 'test', options: { seed: 1 } });
   });
 
-  test('a request beyond the script throws and says how long the script is', async () => {
+  test('a request beyond the script throws an error with the length of the script', async () => {
     const provider = new ScriptedProvider([{ content: 'only' }]);
     await provider.chat(ask());
     await expect(provider.chat(ask())).rejects.toThrow(
@@ -67,7 +67,7 @@ describe('ScriptedProvider', () => {
     );
   });
 
-  test('assertUsedUp throws while replies are left and says how many', async () => {
+  test('assertUsedUp throws an error with the number of replies that are left', async () => {
     const provider = new ScriptedProvider([{}, {}, {}]);
     await provider.chat(ask());
     expect(() => provider.assertUsedUp()).toThrow('2 of 3 scripted replies were never asked for');
@@ -76,7 +76,7 @@ describe('ScriptedProvider', () => {
     expect(() => provider.assertUsedUp()).not.toThrow();
   });
 
-  test('a script that was changed afterwards does not change', async () => {
+  test('later changes to the array do not change the script', async () => {
     const script = [{ content: 'a' }];
     const provider = new ScriptedProvider(script);
     script.push({ content: 'b' });
@@ -108,7 +108,7 @@ describe('ScriptedProvider', () => {
     provider.assertUsedUp();
   });
 
-  test('the pieces of any content put together are the content', async () => {
+  test('the concatenated deltas equal the content', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'grapheme' }), async (content) => {
         let text = '';

@@ -126,7 +126,7 @@ test.each<[typeof Log, readonly string[]]>([
   [LosesLateEntries, ['due lists conversations with unseen entries']],
   [CountsEventsAnew, ['tell numbers events', 'removeEventsOlderThan forgets']],
   [CutsNothing, ['commit changes turn, history']],
-])('conversationLogConformance tells of %p what is wrong: %j', async (Broken, wanted) => {
+])('conversationLogConformance reports for %p the error: %j', async (Broken, wanted) => {
   const open = () => {
     const { store, advance } = opened();
     return { log: new Broken(store.conversations), advance };
@@ -210,7 +210,7 @@ test.each<[new (right: JobStore, conversations: ConversationLog) => Jobs, readon
   [ForgetsTheSilent, ['unsentJobs gives what nobody has sent']],
   [AddsTwice, ['addJob keeps a job once', 'addJob and completeJob take one']],
   [ForgetsScopes, ['addJob keeps a job once']],
-])('jobStoreConformance tells of %p what is wrong: %j', async (Broken, wanted) => {
+])('jobStoreConformance reports for %p the error: %j', async (Broken, wanted) => {
   const open = () => {
     const { store, advance } = opened();
     const { jobs, conversations } = store;
@@ -257,7 +257,7 @@ test.each<[new () => MemoryConversationStore, readonly string[]]>([
   [LooksThenWrites, ['append takes one of the turns']],
   [KeepsTextAlone, ['append keeps texts']],
   [ForgetsCase, ['append keeps conversations apart']],
-])('conversationStoreConformance tells of %p what is wrong: %j', async (Broken, wanted) => {
+])('conversationStoreConformance reports for %p the error: %j', async (Broken, wanted) => {
   const told = await failing(
     conversationStoreConformance({ name: 'S', open: () => ({ store: new Broken() }) }),
   );

@@ -124,7 +124,7 @@ describe('surfaceChanges', () => {
     if (what !== '') expect(found.map(([, , said]) => said)).toContainEqual(expect.stringContaining(what));
   });
 
-  test('names properties that came, went, or are needed now, by their paths', () => {
+  test('reports properties that were added, removed or made required, by path', () => {
     const before: JsonSchema = {
       type: 'object',
       properties: {
@@ -157,7 +157,7 @@ describe('surfaceChanges', () => {
     ]);
   });
 
-  test('tells of tools that came and went, and of their descriptions', () => {
+  test('reports added and removed tools, and changed descriptions', () => {
     const tool = (name: string, description = 'D') => ({ name, description, parameters: {}, tokens: 1 });
     const before = { tools: [tool('a'), tool('b'), tool('constructor')], tokens: 3 };
     const after = { tools: [tool('b', 'E'), tool('c')], tokens: 2 };
@@ -169,7 +169,7 @@ describe('surfaceChanges', () => {
     ]);
   });
 
-  test('follows references, also of schemas that hold themselves', () => {
+  test('follows references, also in recursive schemas', () => {
     const tree = (value: JsonSchema): JsonSchema => ({
       type: 'object',
       properties: { root: { $ref: '#/$defs/node' } },
@@ -352,7 +352,7 @@ describe('expectToolSurface', () => {
     properties: { a: { type: 'integer' }, b: { type: 'string', description: 'B' } },
   };
 
-  test('writes a surface where there is none, and throws what has changed since', () => {
+  test('writes a surface file if there is none, and throws changes since then', () => {
     expectToolSurface(register(one), { file });
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(toolSurface(register(one)));
     expectToolSurface(register(one), { file });
@@ -392,7 +392,7 @@ describe('expectToolSurface', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test('lets changes of the allowed kinds through', () => {
+  test('accepts changes of the allowed kinds', () => {
     const surface = toolSurface(register(one));
     const described = { ...one, description: 'A' };
     expect(() => expectToolSurface(register(described), { surface })).toThrow('wording (1)');

@@ -32,7 +32,7 @@ describe('ToolCallParser and withTextTools: any text', () => {
     );
   });
 
-  test('chunks of any size give what the whole text gives', async () => {
+  test('chunks of any size give the same result as the whole text', async () => {
     await fc.assert(
       fc.asyncProperty(modelText, fc.constantFrom(1, 2, 3, 7), async (text, size) => {
         expect(await streamedCalls(text, NAMES, size)).toEqual(await streamedCalls(text, NAMES));
@@ -41,7 +41,7 @@ describe('ToolCallParser and withTextTools: any text', () => {
     );
   });
 
-  test('nothing is ever called but the names that were given', () => {
+  test('only the given names are ever called', () => {
     fc.assert(
       fc.property(modelText, (text) => {
         for (const { name } of new ToolCallParser({ tools: ['add'] }).parse(text).toolCalls)

@@ -17,7 +17,7 @@ test('any JSON object or array is closed where it ends, whatever follows', () =>
   );
 });
 
-test('every real beginning of JSON is open', () => {
+test('every proper prefix of JSON is open', () => {
   fc.assert(
     fc.property(written, fc.nat(), (json, length) => {
       expect(jsonSpan(json.slice(0, Math.max(1, length % json.length)), 0)).toEqual({ kind: 'open' });

@@ -5,7 +5,7 @@ import { parseToolRequest } from 'toolwright';
 const REQUEST = '{"tool_request":{"name":"lookup_weather","arguments":{"city":"Lisbon"}}}';
 
 describe('a tool request is a whole message', () => {
-  test('the object of the protocol gives name and arguments', () => {
+  test('an object of the protocol returns name and arguments', () => {
     expect(parseToolRequest(REQUEST)).toEqual({ name: 'lookup_weather', arguments: { city: 'Lisbon' } });
   });
 
@@ -14,7 +14,7 @@ describe('a tool request is a whole message', () => {
     expect(parseToolRequest(spread)).toEqual({ name: 'lookup_weather', arguments: { city: 'Lisbon' } });
   });
 
-  test('without arguments there are none', () => {
+  test('missing arguments are an empty object', () => {
     expect(parseToolRequest('{"tool_request":{"name":"list_cities"}}')).toEqual({
       name: 'list_cities',
       arguments: {},
@@ -65,13 +65,13 @@ describe('a tool request is a whole message', () => {
     expect(parseToolRequest(value)).toBeUndefined();
   });
 
-  test('no real beginning of a request is a request', () => {
+  test('no proper prefix of a request is a request', () => {
     for (let length = 0; length < REQUEST.length; length += 1) {
       expect(parseToolRequest(REQUEST.slice(0, length))).toBeUndefined();
     }
   });
 
-  test('any name and any JSON object come back as they were sent', () => {
+  test('any name and any JSON object are returned as they were sent', () => {
     fc.assert(
       fc.property(
         fc.string({ minLength: 1 }).filter((name) => name.trim() !== ''),
@@ -84,7 +84,7 @@ describe('a tool request is a whole message', () => {
     );
   });
 
-  test('no text makes it throw', () => {
+  test('no text makes the function throw', () => {
     fc.assert(fc.property(fc.anything(), (value) => void parseToolRequest(value)));
     expect(parseToolRequest(`{"tool_request":${'['.repeat(1_000_000)}`)).toBeUndefined();
   });

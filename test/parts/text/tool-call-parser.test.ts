@@ -62,7 +62,7 @@ describe('JSON objects in text', () => {
     expect(calls('{"name":"add","arguments":[1]}')).toEqual([['add', '[1]']]);
   });
 
-  test('null as arguments means none', () => {
+  test('null as arguments means no arguments', () => {
     expect(calls('{"name":"add","arguments":null}')).toEqual([['add', {}]]);
   });
 
@@ -75,7 +75,7 @@ describe('JSON objects in text', () => {
   });
 });
 
-describe('what is not a call', () => {
+describe('text that is not a call', () => {
   test.each([
     ['an unknown name', '{"name":"rm","arguments":{}}'],
     ['a name that is not text', '{"name":1,"arguments":{}}'],
@@ -94,7 +94,7 @@ describe('what is not a call', () => {
     ['what the model only thinks about', `<think>Perhaps <tool_call>${ADD}</tool_call>?</think>No.`],
     ['thinking that never ends', `<think>Perhaps <tool_call>${ADD}</tool_call>`],
     ['relaxed JSON outside of marks', "{'name': 'add', 'arguments': {}}"],
-  ])('%s is none', (_, text) => {
+  ])('%s is not a call', (_, text) => {
     expect(calls(text)).toEqual([]);
   });
 
@@ -108,7 +108,7 @@ describe('what is not a call', () => {
     expect(calls(ADD, [])).toEqual([]);
   });
 
-  test('what is not text holds no calls', () => {
+  test('a value that is not a string contains no calls', () => {
     expect(new ToolCallParser().parse(undefined as unknown as string)).toEqual({
       toolCalls: [],
       textBefore: '',
@@ -266,7 +266,7 @@ describe('ids and tools', () => {
     expect(toolCalls.map(({ id }) => id)).toEqual(['call_2', 'call_1', 'x', 'call_3', 'call_4']);
   });
 
-  test('a registry is asked anew for each text', () => {
+  test('a registry is queried again for each text', () => {
     const names: string[] = [];
     const parser = new ToolCallParser({ tools: { list: () => names } });
     expect(parser.parse(ADD).toolCalls).toEqual([]);
@@ -274,7 +274,7 @@ describe('ids and tools', () => {
     expect(parser.parse(ADD).toolCalls).toHaveLength(1);
   });
 
-  test('names with dots, and names that begin like others, are told apart', () => {
+  test('names with dots, and names with the same prefix, are distinguished', () => {
     expect(calls('[TOOL_CALLS]shop.find{"q":1}')).toEqual([['shop.find', { q: 1 }]]);
     expect(calls('{"name":"ad","arguments":{}}{"name":"adds","arguments":{}}')).toEqual([]);
   });

@@ -62,7 +62,7 @@ async function streamed(provider: LLMProvider, given = request()) {
 
 const CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>';
 
-describe('what the model is asked', () => {
+describe('the request to the model', () => {
   test('the tools go into a system message, and no native ones are sent', async () => {
     const { messages, ...rest } = await sent(request());
     expect(rest).toEqual({ model: 'm', options: {} });
@@ -84,7 +84,7 @@ describe('what the model is asked', () => {
     expect(messages[0]?.content).toMatch(/^Be kind\.\n\n# Tools/);
   });
 
-  test('instructions that stand there already are not repeated', async () => {
+  test('instructions that are already present are not repeated', async () => {
     const once = await sent(request());
     expect((await sent({ ...request(), messages: once.messages })).messages).toEqual(once.messages);
   });
@@ -160,8 +160,8 @@ describe('what the model is asked', () => {
   });
 });
 
-describe('what comes back', () => {
-  test('calls are taken out of the text', async () => {
+describe('the response', () => {
+  test('calls are removed from the text', async () => {
     const { provider } = scripted({
       content: `Let me see.\n${CALL}\n`,
       usage: { inputTokens: 1, outputTokens: 2, totalTokens: 3 },
@@ -174,7 +174,7 @@ describe('what comes back', () => {
     });
   });
 
-  test('text without calls comes back as it is, white space and brackets included', async () => {
+  test('text without calls is returned unchanged, white space and brackets included', async () => {
     const { provider } = scripted({ content: ' {"name":"rm","arguments":{}} \n' });
     const response = await withTextTools(provider).chat(request());
     expect(response).toEqual({
@@ -211,7 +211,7 @@ describe('what comes back', () => {
     expect(response.toolCalls).toEqual([native, { id: 'call_2', name: 'add', arguments: { a: 1 } }]);
   });
 
-  test('what the wrapped provider throws is thrown on', async () => {
+  test('errors of the wrapped provider are rethrown', async () => {
     const failing = withTextTools({ chat: () => Promise.reject(new Error('down')) });
     await expect(failing.chat(request())).rejects.toThrow('down');
   });
@@ -222,7 +222,7 @@ describe('streaming', () => {
     expect(withTextTools({ chat: scripted({}).provider.chat })).not.toHaveProperty('stream');
   });
 
-  test('text is passed on at once, and a call never', async () => {
+  test('text is passed on immediately, but a call never', async () => {
     const { deltas, responses } = await streamed(
       withTextTools(scripted({ content: `Let me see: a < b. ${CALL} Done.` }, 4).provider),
     );
@@ -232,7 +232,7 @@ describe('streaming', () => {
     expect(responses[0]?.toolCalls).toEqual([{ id: 'call_1', name: 'add', arguments: { a: 1 } }]);
   });
 
-  test('thinking is passed on as it comes', async () => {
+  test('thinking is passed on as it arrives', async () => {
     const { deltas, responses } = await streamed(
       withTextTools(scripted({ content: `<think>${CALL}</think>No.` }, 7).provider),
     );

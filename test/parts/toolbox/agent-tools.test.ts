@@ -57,7 +57,7 @@ function endless() {
 }
 
 describe('delegate', () => {
-  test('asks the named agent with its own prompt, model and tools, and answers with what it says', async () => {
+  test('runs the named agent with its own prompt, model and tools, and returns its answer', async () => {
     const research = scripted(calling('look', {}), { content: 'It is 7.' });
     const look = {
       name: 'look',
@@ -97,7 +97,7 @@ describe('delegate', () => {
     expect(inner).toEqual(expect.arrayContaining(['c1 delegate run-start', 'c1 delegate run-end']));
   });
 
-  test('answers with the data of an agent that has an `output`', async () => {
+  test('returns the data of an agent that has an `output`', async () => {
     const output = { type: 'object', properties: { sum: { type: 'integer' } }, required: ['sum'] } as const;
     const { tools } = tableOf({ a: agentOf(scripted(calling('final_answer', { sum: 7 })), { output }) });
     const provider = scripted(calling('delegate', { agent: 'a', task: 'x' }), { content: 'ok' });
@@ -130,7 +130,7 @@ describe('delegate', () => {
     );
   });
 
-  test('an agent that waits suspends the run; another process goes on with both', async () => {
+  test('an agent that waits suspends the run; another process resumes both', async () => {
     const path = databasePath();
     const { pay, ran } = payTool();
     const first = scripted(calling('pay', { amount: 7 }, 'i1'));
