@@ -12,7 +12,7 @@ import { interruptedResult } from '../../../src/run/call/result-text.js';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';
 
-/** Work that ends when the test says so, and what it was given. */
+/** Work that settles when the test says so, with the contexts it received. */
 function held(more: Partial<ToolDefinition> = {}) {
   const work = Promise.withResolvers<unknown>();
   const contexts: ToolContext[] = [];
@@ -27,7 +27,7 @@ function held(more: Partial<ToolDefinition> = {}) {
   return { tool, work, contexts };
 }
 
-/** A tool with a callback, which the test calls itself. */
+/** A tool whose callback the test calls itself. */
 function calledBack(more: Partial<ToolDefinition> = {}) {
   let callback: AsyncCallback = () => {};
   const tool = {
@@ -41,8 +41,8 @@ function calledBack(more: Partial<ToolDefinition> = {}) {
 
 const IGNORED = 'A completion came for a call that was completed or aborted before; it is ignored';
 
-describe('a limit', () => {
-  test('is the tool’s own: the work completes as timed out, and its signal is aborted', async () => {
+describe('a time limit of background work', () => {
+  test('is that of the tool: the work completes as timed out and its signal is aborted', async () => {
     const { tool, work, contexts } = held({ timeoutMs: 5 });
     const calls = listenedCalls({ mail: tool });
     expect((await calls.call('mail')).status).toBe('started');
@@ -60,7 +60,7 @@ describe('a limit', () => {
     expect([calls.heard.length, calls.logged().at(-1)]).toEqual([1, IGNORED]);
   });
 
-  test('is not the run’s, which the work outlives', async () => {
+  test('is not that of the run: the work may take longer', async () => {
     const { tool, work } = held();
     const slow = plainTool(() => new Promise(() => {}));
     const calls = listenedCalls({ mail: tool, slow }, { toolTimeoutMs: 5 });
@@ -71,14 +71,14 @@ describe('a limit', () => {
     expect(calls.heard).toEqual([toolResult('done')]);
   });
 
-  test('counts from when the work begins, not while it waits', async () => {
+  test('starts when the work starts, not while it waits', async () => {
     const [first, second] = [held({ timeoutMs: 400 }), held({ timeoutMs: 5 })];
     const calls = listenedCalls({ first: first.tool, second: second.tool }, { maxRunning: 1 });
     await calls.call('first');
     await calls.call('second');
     expect(calls.listed()).toEqual(['first running', 'second waiting']);
     await calls.tasks.idle();
-    // The slot is free as soon as there is a result, although the work never settles.
+    // A task frees its slot when it has a result, even if the work never settles.
     expect(calls.events).toEqual([
       'task-start first',
       'task-end first',
@@ -92,7 +92,7 @@ describe('a limit', () => {
     ]);
   });
 
-  test('of a tool with a callback limits the wait for it', async () => {
+  test('also limits how long a callback is awaited', async () => {
     const { tool, callBack } = calledBack({ timeoutMs: 5 });
     const calls = listenedCalls({ build: tool });
     const { record } = await calls.call('build');
@@ -103,7 +103,7 @@ describe('a limit', () => {
     expect([calls.heard.length, calls.logged().at(-1)]).toEqual([1, IGNORED]);
   });
 
-  test.each([Number.POSITIVE_INFINITY, undefined])('of %s is none', async (timeoutMs) => {
+  test.each([Number.POSITIVE_INFINITY, undefined])('of %s never times out', async (timeoutMs) => {
     const { tool, work } = held(timeoutMs === undefined ? {} : { timeoutMs });
     const calls = listenedCalls({ mail: tool });
     await calls.call('mail');
@@ -114,7 +114,7 @@ describe('a limit', () => {
     expect(calls.heard).toEqual([toolResult('done')]);
   });
 
-  test('that ends the method itself ends the work it began, and that is the only answer', async () => {
+  test('that ends the method also ends the background work, and the call has only one result', async () => {
     const contexts: ToolContext[] = [];
     const calls = listenedCalls({
       mail: plainTool(
@@ -138,7 +138,7 @@ describe('a limit', () => {
 });
 
 describe('a cancelled task', () => {
-  test('completes at once with the reason, and its signal is aborted', async () => {
+  test('completes immediately with the reason, and its signal is aborted', async () => {
     const { tool, work, contexts } = held();
     const calls = listenedCalls({ mail: tool });
     const { record } = await calls.call('mail');
@@ -158,7 +158,7 @@ describe('a cancelled task', () => {
     expect([calls.heard.length, calls.logged().at(-1)]).toEqual([1, IGNORED]);
   });
 
-  test('does not begin where it was waiting', async () => {
+  test('does not start if it was still waiting', async () => {
     const [first, second] = [held(), held()];
     const calls = listenedCalls({ first: first.tool, second: second.tool }, { maxRunning: 1 });
     await calls.call('first');
@@ -172,7 +172,7 @@ describe('a cancelled task', () => {
     expect(calls.events).toEqual(['task-start first', 'task-end second', 'task-end first']);
   });
 
-  test('completes after its acknowledgement also where it was cancelled before', async () => {
+  test('completes after its acknowledgement even if it was cancelled before', async () => {
     const order: string[] = [];
     const { tool, contexts } = held();
     const calls = listenedCalls({ mail: tool }, { onCompletion: () => order.push('completed') });
@@ -191,7 +191,7 @@ describe('a cancelled task', () => {
     expect(contexts).toEqual([]);
   });
 
-  test('of a tool with a callback completes, and the callback comes too late', async () => {
+  test('of a tool with a callback completes, and later calls of the callback are ignored', async () => {
     const { tool, callBack } = calledBack();
     const calls = listenedCalls({ build: tool });
     await calls.call('build');
@@ -203,7 +203,7 @@ describe('a cancelled task', () => {
     expect(calls.logged().filter((message) => message === IGNORED)).toHaveLength(2);
   });
 
-  test('what its tool does when it hears of that is not its result', async () => {
+  test('ignores what its tool returns after the abort signal', async () => {
     const calls = listenedCalls({
       mail: plainTool((_args, context) =>
         context.background(
@@ -221,13 +221,13 @@ describe('a cancelled task', () => {
     expect(calls.heard).toMatchObject([{ error: { name: 'TaskCancelled' } }]);
   });
 
-  test('an id that is none is not cancelled', () => {
+  test('cancel returns false for an unknown id', () => {
     expect(listenedCalls({}).tasks.cancel('task_1')).toBe(false);
   });
 });
 
 describe('an abort of the run', () => {
-  test('completes what runs, what waits and what is waited for, and begins nothing', async () => {
+  test('completes running, waiting and callback tasks and starts nothing', async () => {
     const [first, second, third] = [held(), held(), held()];
     const { tool: build } = calledBack();
     const calls = listenedCalls(
@@ -247,7 +247,7 @@ describe('an abort of the run', () => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
   });
 
-  test('in the middle of the acknowledgement is the completion of a started call', async () => {
+  test('that arrives during the acknowledgement is delivered as the completion of a started call', async () => {
     const controller = new AbortController();
     let begun = 0;
     const calls = listenedCalls({
@@ -264,7 +264,7 @@ describe('an abort of the run', () => {
     expect(calls.heard).toMatchObject([{ error: { name: 'RunAborted' } }]);
   });
 
-  test('completes work that came when it was too late, also where that would have to wait', async () => {
+  test('completes work that was queued after the abort', async () => {
     const controller = new AbortController();
     const { tool, work } = held();
     const late = plainTool((_args, context) => {
@@ -281,7 +281,7 @@ describe('an abort of the run', () => {
     expect(calls.heard[1]).toEqual(toolResult('done'));
   });
 
-  test('before the acknowledgement is the call’s answer, and its work has no other', async () => {
+  test('before the acknowledgement is the result of the call, and its work has no other result', async () => {
     const controller = new AbortController();
     const calls = listenedCalls({
       mail: plainTool((_args, context) => {
@@ -298,7 +298,7 @@ describe('an abort of the run', () => {
     expect(calls.events).toEqual(['task-start mail', 'task-end mail']);
   });
 
-  test('a long-lived signal collects no listeners of work that has ended', async () => {
+  test('finished work leaves no listeners on a long-lived signal', async () => {
     const { signal } = new AbortController();
     const calls = listenedCalls({
       mail: plainTool((_args, context) => context.background(async () => 'x')),
@@ -316,7 +316,7 @@ describe('an abort of the run', () => {
 });
 
 describe('a callback', () => {
-  test('that comes before the acknowledgement is the completion after it', async () => {
+  test('that is called before the acknowledgement completes the call after it', async () => {
     const order: string[] = [];
     let callback: AsyncCallback = () => {};
     const tool = {
@@ -337,7 +337,7 @@ describe('a callback', () => {
     expect(calls.events).toEqual(['task-start build', 'task-end build']);
   });
 
-  test('is waited for without a slot: the tool does its work elsewhere', async () => {
+  test('does not occupy a slot while it is awaited', async () => {
     const [one, other] = [calledBack(), held()];
     const calls = listenedCalls({ build: one.tool, mail: other.tool }, { maxRunning: 1 });
     await calls.call('build');
@@ -350,7 +350,7 @@ describe('a callback', () => {
   });
 });
 
-test('work that a restart lost has an error of its own', () => {
+test('work that was lost in a restart completes with TaskInterrupted', () => {
   expect(interruptedResult('mail')).toMatchObject({
     forLLM: expect.stringContaining("The work of the tool 'mail' was interrupted"),
     isError: true,

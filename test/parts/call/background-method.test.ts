@@ -26,7 +26,7 @@ class Statements {
 const background = (execute: Parameters<typeof plainTool>[0], more: Partial<ToolDefinition> = {}) =>
   plainTool(execute, { background: true, ...more });
 
-describe('a method that is background work as a whole', () => {
+describe('a method that runs entirely in the background', () => {
   test('is acknowledged at once and completes with what it returns', async () => {
     const [tool] = discoverTools({ toolsets: [Statements] });
     const tools = new ToolRegistry().register(...(tool ? [tool] : []));
@@ -44,7 +44,7 @@ describe('a method that is background work as a whole', () => {
     await tools.tasks.idle();
   });
 
-  test('simply runs where nobody hears of completions', async () => {
+  test('runs like any other method without a listener for completions', async () => {
     const tools = new ToolRegistry().register(background(() => 'done'));
     expect(await tools.execute('work', {})).toEqual(toolResult('done'));
     const [tool] = discoverTools({ toolsets: [Statements] });
@@ -52,7 +52,7 @@ describe('a method that is background work as a whole', () => {
     expect(result.forLLM).toBe('{"year":1,"aborted":false,"id":false}');
   });
 
-  test('begins after its acknowledgement, so that a method which computes does not hold that up', async () => {
+  test('starts after its acknowledgement, so that a synchronous method does not delay it', async () => {
     const order: string[] = [];
     const calls = listenedCalls({ count: background(() => order.push('counted')) });
     await calls.call('count');
@@ -76,7 +76,7 @@ describe('a method that is background work as a whole', () => {
     expect(calls.heard).toMatchObject([{ forLLM: 'no paper', isError: true, error: { code: 501 } }]);
   });
 
-  test('reports what it yields, and is closed when it is cancelled', async () => {
+  test('reports the values it yields and is closed when it is cancelled', async () => {
     const next = Promise.withResolvers<void>();
     let isClosed = false;
     const calls = listenedCalls({
@@ -121,7 +121,7 @@ describe('a method that is background work as a whole', () => {
     expect([runs, calls.heard.length]).toEqual([0, 1]);
   });
 
-  test('runs what it gives to context.background as a part of itself', async () => {
+  test('runs nested context.background work as part of itself', async () => {
     const calls = listenedCalls({
       mail: background((_args, context) => context.background(async () => 'sent', 'never seen')),
     });
@@ -158,7 +158,7 @@ describe('a method that is background work as a whole', () => {
     ]);
   });
 
-  test('gets no callback: what it returns is its completion', async () => {
+  test('gets no callback: its return value completes the call', async () => {
     let callbacks = 0;
     const tool = {
       ...background(() => 'done'),
@@ -172,7 +172,7 @@ describe('a method that is background work as a whole', () => {
     expect([callbacks, calls.heard]).toEqual([0, [toolResult('done')]]);
   });
 
-  test('is asked for like any other: policies and approvals come before the acknowledgement', async () => {
+  test('is checked by policies and approvals before the acknowledgement', async () => {
     let runs = 0;
     const mail = background(() => {
       runs += 1;

@@ -5,14 +5,14 @@ import { asyncResult, type ToolContext, ToolRegistry, toolResult } from 'toolwri
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';
 
-/** A tool whose work in the background is this. */
+/** A tool that does this work in the background. */
 const working = (work: (context: ToolContext) => unknown, more: object = {}) =>
   plainTool((_args, context) => context.background(() => work(context), 'Started'), more);
 
 const never = () => new Promise(() => {});
 
 describe('work in the background', () => {
-  test('has an id, in its task, its call’s record and its context', async () => {
+  test('has an id in its task, its call record and its context', async () => {
     let context: ToolContext | undefined;
     const calls = listenedCalls({
       mail: plainTool((_args, given) => {
@@ -38,7 +38,7 @@ describe('work in the background', () => {
     expect(calls.events).toEqual([]);
   });
 
-  test('the completion is checked against the output schema, as the value that it is', async () => {
+  test('validates its completion against the output schema', async () => {
     const output = { type: 'object', properties: { sent: { type: 'integer' } }, required: ['sent'] };
     const calls = listenedCalls({
       good: working(() => ({ sent: 3 }), { output }),
@@ -53,7 +53,7 @@ describe('work in the background', () => {
     ]);
   });
 
-  test('the completion is cut at maxResultChars', async () => {
+  test('cuts its completion at maxResultChars', async () => {
     const calls = listenedCalls(
       { long: working(() => 'x'.repeat(1000)) },
       { registry: { maxResultChars: 10 } },
@@ -70,7 +70,7 @@ describe('work in the background', () => {
     expect(calls.heard).toEqual([toolResult('done at last')]);
   });
 
-  test('a value that can be read only once is an error, not a lost completion', async () => {
+  test('reports a result that can be read only once as an error instead of losing the completion', async () => {
     let reads = 0;
     const value = {
       get sent() {
@@ -101,7 +101,7 @@ describe('work in the background', () => {
     expect(calls.events).toEqual(['task-start copy', 'task-progress copy', 'task-end copy']);
   });
 
-  test('progress reaches the queue and the scope until the work has ended, and no longer', async () => {
+  test('reports progress to the queue and the scope only until it has ended', async () => {
     const work = Promise.withResolvers<string>();
     const updates: unknown[] = [];
     let context: ToolContext | undefined;
@@ -120,11 +120,11 @@ describe('work in the background', () => {
     context?.progress('late');
     expect([tasked, updates]).toEqual([['one'], ['one']]);
     expect(calls.events).toEqual(['task-start mail', 'task-progress mail', 'task-end mail']);
-    // It ended well, so nothing is told to stop.
+    // The work succeeded, so its signal is not aborted.
     expect(context?.signal.aborted).toBe(false);
   });
 
-  test('its container is disposed at completion, not at the acknowledgement', async () => {
+  test('disposes its container at completion, not at the acknowledgement', async () => {
     const disposed: string[] = [];
     const work = Promise.withResolvers<string>();
     const container = {
@@ -155,7 +155,7 @@ describe('work in the background', () => {
     expect([calls.heard[0]?.forLLM, disposed]).toEqual(['0', ['disposed']]);
   });
 
-  test('work that a tool begins before it acknowledges may be what the acknowledgement tells of', async () => {
+  test('can compute a value that the acknowledgement contains', async () => {
     const calls = listenedCalls({
       build: plainTool(async (_args, context) => {
         const job = Promise.withResolvers<number>();
@@ -174,7 +174,7 @@ describe('work in the background', () => {
 });
 
 describe('nested and repeated', () => {
-  test('background inside background work is a part of it, also while the method still runs', async () => {
+  test('background inside background work is part of it, also while the method still runs', async () => {
     const calls = listenedCalls({
       mail: plainTool(async (_args, context) => {
         const done = Promise.withResolvers<void>();
@@ -194,7 +194,7 @@ describe('nested and repeated', () => {
     expect(calls.events).toEqual(['task-start mail', 'task-end mail']);
   });
 
-  test('a second piece of work of one call is its author’s error; the first completes', async () => {
+  test('a second background task of a call is an error, and the first one completes', async () => {
     const calls = listenedCalls({
       mail: plainTool((_args, context) => {
         void context.background(async () => 'one');
@@ -209,7 +209,7 @@ describe('nested and repeated', () => {
     expect(calls.heard).toEqual([toolResult('one')]);
   });
 
-  test('a call that has its answer starts nothing any more', async () => {
+  test('a call that has returned cannot start background work', async () => {
     let context: ToolContext | undefined;
     const calls = listenedCalls({
       mail: plainTool((_args, given) => {
@@ -222,7 +222,7 @@ describe('nested and repeated', () => {
     expect(calls.events).toEqual([]);
   });
 
-  test('a question in background work is an error of the work, not of the call', async () => {
+  test('a question in background work fails the work, not the call', async () => {
     const calls = listenedCalls({
       at_once: working((context) => context.ask({ message: 'Sure?' })),
       later: working(async (context) => {
@@ -237,7 +237,7 @@ describe('nested and repeated', () => {
     expect(calls.heard).toMatchObject([refused, refused]);
   });
 
-  test('a method that asks first starts its work only when it has its answer', async () => {
+  test('a method that asks a question first starts its work only after the answer', async () => {
     let starts = 0;
     const calls = listenedCalls({
       mail: plainTool(async (_args, context) => {
@@ -255,10 +255,10 @@ describe('nested and repeated', () => {
   });
 });
 
-describe('whose context it runs in', () => {
+describe('the async context', () => {
   const user = new AsyncLocalStorage<string>();
 
-  test('work that waited sees the async context of its own call, and so does the listener', async () => {
+  test('of a call is used for its queued work and for the listener', async () => {
     const told: (string | undefined)[] = [];
     const seen: (string | undefined)[] = [];
     const first = Promise.withResolvers<void>();
@@ -283,7 +283,7 @@ describe('whose context it runs in', () => {
 });
 
 describe('without a listener', () => {
-  test('the work is awaited under the call’s own limit', async () => {
+  test('the work is awaited under the time limit of the call', async () => {
     const tools = new ToolRegistry().register(working(never, { timeoutMs: 5 }));
     expect((await tools.execute('work', {})).error).toMatchObject({ name: 'ToolTimedOut' });
   });
@@ -297,7 +297,7 @@ describe('without a listener', () => {
     expect((await result).error).toMatchObject({ name: 'RunAborted' });
   });
 
-  test('a generator as work reports and returns', async () => {
+  test('a generator reports its values and returns its result', async () => {
     const updates: unknown[] = [];
     const tools = new ToolRegistry().register(
       working(async function* () {
@@ -312,7 +312,7 @@ describe('without a listener', () => {
 });
 
 describe('a listener', () => {
-  test('that throws changes nothing: neither the one for completions nor one of the queue', async () => {
+  test('that throws does not affect calls, neither for completions nor for the queue', async () => {
     const calls = listenedCalls(
       { mail: working(() => 'done'), next: working(() => 'too') },
       {

@@ -5,7 +5,7 @@ import type { CallEnvironment, CallSource } from '../../../src/run/call/invocati
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 
-/** Makes a call that nobody can be asked about, of any tool or none. */
+/** Calls a tool (or none) without a way to ask for approval. */
 function call(
   tool: ToolDefinition | undefined,
   args: unknown = {},
@@ -24,7 +24,7 @@ describe('the pipeline of a call', () => {
     expect(record).toMatchObject({ id: 'c1', name: 'work', status: 'rejected', attempts: 1 });
   });
 
-  test('find: a factory that throws is an error of the tool, not an exception', async () => {
+  test('find: a factory that throws is reported as an error of the tool', async () => {
     const find = () => {
       throw new Error('no database');
     };
@@ -50,7 +50,7 @@ describe('the pipeline of a call', () => {
     expect(record.arguments).toBeUndefined();
   });
 
-  test('check: the record has the arguments as they came, as they were used, and what was done', async () => {
+  test('check: the record contains the raw arguments, the used arguments, the repairs and the removed keys', async () => {
     const parameters = { type: 'object', properties: { n: { type: 'integer' }, m: { default: 1 } } };
     let seen: unknown;
     const tool = plainTool(
@@ -71,7 +71,7 @@ describe('the pipeline of a call', () => {
     expect(record.durationMs).toBeGreaterThanOrEqual(0);
   });
 
-  test('check: what hydration finds wrong is told in the same form', async () => {
+  test('check: faults that hydration finds are reported in the same format', async () => {
     const hydrate = async () => ({
       ok: false as const,
       faults: [{ path: 'order.total', message: 'must match the items' }],
@@ -84,7 +84,7 @@ describe('the pipeline of a call', () => {
     expect(record.status).toBe('rejected');
   });
 
-  test('check: the body gets what hydration made, and the record what was sent', async () => {
+  test('check: the body gets the hydrated value, and the record contains the sent arguments', async () => {
     const hydrate = () => ({ ok: true as const, value: { at: new Date(0) } });
     const tool = plainTool(({ at }) => (at as Date).toISOString(), { hydrate });
     const { result, record } = await call(tool, { at: '1970-01-01T00:00:00Z' });
@@ -92,7 +92,7 @@ describe('the pipeline of a call', () => {
     expect(record.arguments).toEqual({ at: '1970-01-01T00:00:00Z' });
   });
 
-  test('check: a schema that is none is an error of the tool, not of the model', async () => {
+  test('check: an invalid schema is an error of the tool, not of the model', async () => {
     const { result, record } = await call(
       plainTool(() => 'x', { parameters: { type: 'strnig' } }),
       {},
@@ -101,7 +101,7 @@ describe('the pipeline of a call', () => {
     expect(result.forLLM).toMatch(/^The tool 'work' cannot be called: schema is invalid/);
   });
 
-  test('check: extra keys are faults for a destructive tool', async () => {
+  test('check: a destructive tool rejects unknown keys', async () => {
     const parameters = { type: 'object', properties: { id: { type: 'string' } } };
     const tool = plainTool(() => 'gone', { parameters, annotations: { destructive: true } });
     expect((await call(tool, { id: 'a', all: true })).result.forLLM).toBe(
@@ -116,7 +116,7 @@ describe('the pipeline of a call', () => {
     ['needs an approval for these arguments', { approval: () => true }],
     ['has an approval function that fails', { approval: () => Promise.reject(new Error('down')) }],
     ['is executed by the client', { execution: 'client' as const }],
-  ])('allow: a tool that %s is refused where nobody can be asked', async (_what, more) => {
+  ])('allow: a tool that %s is refused if no approval can be requested', async (_what, more) => {
     const tool = plainTool(() => {
       throw new Error('must not run');
     }, more);
@@ -125,13 +125,13 @@ describe('the pipeline of a call', () => {
     expect(result).toMatchObject({ isError: true, error: { name: 'NotExecutableHere', code: 511 } });
   });
 
-  test('allow: a tool whose approval function says that none is needed runs', async () => {
+  test('allow: a tool runs if its approval function returns false', async () => {
     const tool = plainTool(() => 'ran', { approval: (args) => Number(args.amount) > 100 });
     expect((await call(tool, { amount: 5 })).result.forLLM).toBe('ran');
     expect((await call(tool, { amount: 500 })).record.status).toBe('refused');
   });
 
-  test('run: what the tool throws is told, and only the log has the cause', async () => {
+  test('run: the message of an error goes to the model, and only the log has the cause', async () => {
     const { logger, lines } = logbook();
     const cause = new Error('disk full');
     const tool = plainTool(() => {
@@ -147,7 +147,7 @@ describe('the pipeline of a call', () => {
     });
   });
 
-  test('run: a tool that asks for another call has not failed, and neither has one that was aborted', async () => {
+  test('run: RetryToolCall and aborts are logged as warnings, not as failures', async () => {
     const { logger, lines } = logbook();
     const ambiguous = plainTool(() => {
       throw new RetryToolCall('Two customers have that name; give the id.');
@@ -177,13 +177,13 @@ describe('the pipeline of a call', () => {
     ['has begun and only reads', { annotations: { readOnly: true } }, 'had not finished.'],
     ['has begun and may be repeated', { annotations: { idempotent: true } }, 'had not finished.'],
     ['is not approved yet', { approval: () => new Promise<boolean>(() => {}) }, 'was not run.'],
-  ])('run: an abort of a call that %s tells how far it had come', async (_what, more, told) => {
+  ])('run: an abort of a call that %s reports whether the call had started', async (_what, more, told) => {
     const tool = plainTool(() => new Promise(() => {}), more);
     const { result } = await call(tool, {}, { scope: { signal: AbortSignal.timeout(5) } });
     expect(result.forLLM).toBe(`The run was aborted. The tool 'work' ${told}`);
   });
 
-  test('run: the values of an async generator are progress, and what it returns is the result', async () => {
+  test('run: the values of an async generator are progress, and its return value is the result', async () => {
     const updates: unknown[] = [];
     const tool = plainTool(async function* () {
       yield { percent: 50 };
@@ -200,7 +200,7 @@ describe('the pipeline of a call', () => {
     ]);
   });
 
-  test('a logger and a progress listener that throw change nothing', async () => {
+  test('a logger or progress listener that throws does not affect the call', async () => {
     const fail = () => {
       throw new Error('full disk');
     };
@@ -232,7 +232,7 @@ describe('the log of a call', () => {
     expect(JSON.stringify(lines)).not.toContain('hunter2');
   });
 
-  test('where debug is switched off, arguments are not even looked at', async () => {
+  test('arguments are not logged if the debug level is disabled', async () => {
     const { logger, lines } = logbook();
     await call(
       plainTool(() => 'x'),
@@ -242,7 +242,7 @@ describe('the log of a call', () => {
     expect(lines.map(({ message }) => message)).toEqual(['Tool started', 'Tool completed']);
   });
 
-  test('removed and rejected arguments and refusals are named', async () => {
+  test('removed arguments, rejected arguments and refusals are logged', async () => {
     const { logger, lines } = logbook();
     const parameters = { type: 'object', properties: { n: { type: 'integer' } } };
     const tool = plainTool(() => 'x', { parameters });

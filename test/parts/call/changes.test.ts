@@ -4,7 +4,7 @@ import { defineTool, ToolRegistry } from 'toolwright';
 const plain = (name: string, description = name) => defineTool({ name, description, execute: () => name });
 
 describe('unregister', () => {
-  test('takes tools away: they are neither offered nor found, and the others keep their order', async () => {
+  test('removes tools, and the others keep their order', async () => {
     const registry = new ToolRegistry().register(plain('a'), plain('b'), plain('c'));
     expect(registry.unregister('a', 'nobody')).toBe(registry);
     expect(registry.list()).toEqual(['b', 'c']);
@@ -12,7 +12,7 @@ describe('unregister', () => {
     expect((await registry.execute('a')).forLLM).toBe('tool not found: a');
   });
 
-  test('is seen by views, and refused by them', () => {
+  test('of a registry also affects its views, which cannot unregister tools themselves', () => {
     const registry = new ToolRegistry().register(plain('a'), plain('b'));
     const view = registry.view({});
     registry.unregister('a');
@@ -22,7 +22,7 @@ describe('unregister', () => {
 });
 
 describe('onChange', () => {
-  test('hears of every tool that is registered, replaced or taken away, until it is ended', () => {
+  test('calls its listener for every registered, replaced or removed tool until it is ended', () => {
     const registry = new ToolRegistry();
     const seen: string[][] = [];
     const end = registry.onChange(() => seen.push(registry.list()));
@@ -42,7 +42,7 @@ describe('onChange', () => {
     expect(changes).toBe(1);
   });
 
-  test('a listener that throws keeps nothing from being registered, and the same one may listen twice', () => {
+  test('a listener that throws does not prevent registration, and can be added twice', () => {
     const registry = new ToolRegistry();
     let calls = 0;
     const listener = () => {

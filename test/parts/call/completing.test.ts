@@ -15,13 +15,13 @@ function call(tool: ToolDefinition, more: WorkOptions = {}) {
   return callWork(tool, {}, more);
 }
 
-/** A listener that keeps what it hears. */
+/** A listener that stores the completions. */
 function ears(): { readonly heard: ToolResult[]; readonly onAsyncResult: AsyncCallback } {
   const heard: ToolResult[] = [];
   return { heard, onAsyncResult: (_context, result) => heard.push(result) };
 }
 
-/** A tool with a callback, which the test calls itself. */
+/** A tool whose callback the test calls itself. */
 function callbackTool(): ToolDefinition & { callback: AsyncCallback | undefined } {
   const tool = {
     ...plainTool(() => asyncResult('started')),
@@ -33,8 +33,8 @@ function callbackTool(): ToolDefinition & { callback: AsyncCallback | undefined 
   return tool;
 }
 
-describe('work in the background, with a listener', () => {
-  test('it is acknowledged now and completed once later', async () => {
+describe('background work with a listener', () => {
+  test('is acknowledged immediately and completed once later', async () => {
     const { logger, lines } = logbook();
     const { heard, onAsyncResult } = ears();
     const work = Promise.withResolvers<string>();
@@ -54,7 +54,7 @@ describe('work in the background, with a listener', () => {
     ]);
   });
 
-  test('work that is done at once still completes after the acknowledgement', async () => {
+  test('completes after the acknowledgement even if it ends immediately', async () => {
     const order: string[] = [];
     const tool = plainTool((_args, context) => context.background(() => 'done'));
     await call(tool, { onAsyncResult: () => order.push('completed') });
@@ -63,7 +63,7 @@ describe('work in the background, with a listener', () => {
     expect(order).toEqual(['acknowledged', 'completed']);
   });
 
-  test('a crash of the work is a completion too, masked by describeError', async () => {
+  test('completes with an error masked by describeError if it throws', async () => {
     const { heard, onAsyncResult } = ears();
     const tool = plainTool((_args, context) =>
       context.background(async () => {
@@ -75,7 +75,7 @@ describe('work in the background, with a listener', () => {
     expect(heard).toMatchObject([{ forLLM: 'it failed', isError: true, error: { code: 501 } }]);
   });
 
-  test('an acknowledgement in the tool’s own words is marked as one', async () => {
+  test('marks a custom acknowledgement as an acknowledgement', async () => {
     const { heard, onAsyncResult } = ears();
     const tool = plainTool((_args, context) => {
       void context.background(() => 'done');
@@ -88,7 +88,7 @@ describe('work in the background, with a listener', () => {
     expect(heard).toEqual([toolResult('done')]);
   });
 
-  test('an abort after the acknowledgement is the completion, at once', async () => {
+  test('completes immediately if it is aborted after the acknowledgement', async () => {
     const { heard, onAsyncResult } = ears();
     const controller = new AbortController();
     const work = Promise.withResolvers<string>();
@@ -102,7 +102,7 @@ describe('work in the background, with a listener', () => {
     expect(heard).toHaveLength(1);
   });
 
-  test('a second completion is ignored and logged', async () => {
+  test('ignores and logs a second completion', async () => {
     const { logger, lines } = logbook();
     const { heard, onAsyncResult } = ears();
     const tool = callbackTool();
@@ -121,7 +121,7 @@ describe('work in the background, with a listener', () => {
     );
   });
 
-  test('a listener that throws or rejects is logged, and nothing else comes of it', async () => {
+  test('logs a listener that throws or rejects, without other effects', async () => {
     for (const onAsyncResult of [
       () => {
         throw new Error('deaf');
@@ -147,20 +147,20 @@ describe('work in the background, with a listener', () => {
 });
 
 describe('without a listener', () => {
-  test('work in the background is awaited and its real result returned', async () => {
+  test('background work is awaited and its result is returned', async () => {
     const tool = plainTool((_args, context) => context.background(async () => ({ sent: 3 }), 'Started'));
     const { status, result } = await call(tool);
     expect([status, result.forLLM, result.async]).toEqual(['settled', '{"sent":3}', false]);
   });
 
-  test('a crash of the work is the call’s own error', async () => {
+  test('an error of the work is the error of the call', async () => {
     const tool = plainTool((_args, context) =>
       context.background(() => Promise.reject(new Error('no paper'))),
     );
     expect((await call(tool)).result).toMatchObject({ forLLM: 'no paper', isError: true });
   });
 
-  test('a tool with a callback gets none, and its own result stands', async () => {
+  test('a tool with a callback gets no callback, and its own result is returned', async () => {
     const tool = callbackTool();
     const { status, result } = await call(tool);
     expect([status, tool.callback]).toEqual(['settled', undefined]);
@@ -169,7 +169,7 @@ describe('without a listener', () => {
 });
 
 describe('a shared object with a callback', () => {
-  test('is free for the next call as soon as its body has returned, and each has its callback', async () => {
+  test('is free for the next call when its body has returned, and each call has its own callback', async () => {
     const { heard, onAsyncResult } = ears();
     const tool = callbackTool();
     await call(tool, { onAsyncResult });
@@ -183,7 +183,7 @@ describe('a shared object with a callback', () => {
     expect(heard).toEqual([toolResult('two'), toolResult('one')]);
   });
 
-  test('a crash, an odd result and a broken setContext end the turn', async () => {
+  test('is released after an error, an invalid result or a failing setContext', async () => {
     const ways = ['crash', 'odd', 'setContext', 'fine'];
     let way = '';
     const shared = {

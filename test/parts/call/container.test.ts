@@ -21,7 +21,7 @@ describe('the container of a call', () => {
     return { events, tool: plainTool(execute, { container: { resolve, createScope } }) };
   }
 
-  test('it is opened when first asked for, once, and disposed with the answer', async () => {
+  test('is opened once, on first use, and disposed when the call ends', async () => {
     const { events, tool } = scopedTool((_args, context) => {
       context.resolve('a');
       return context.resolve('b');
@@ -30,13 +30,13 @@ describe('the container of a call', () => {
     expect(events).toEqual(['opened', 'disposed']);
   });
 
-  test('it is not opened for a tool that does not ask', async () => {
+  test('is not opened for a tool that does not use it', async () => {
     const { events, tool } = scopedTool(() => 'x');
     await call(tool);
     expect(events).toEqual([]);
   });
 
-  test('it is disposed at completion, not at acknowledgement', async () => {
+  test('is disposed at completion, not at acknowledgement', async () => {
     const work = Promise.withResolvers<string>();
     const { events, tool } = scopedTool((_args, context) => {
       context.resolve('a');
@@ -49,7 +49,7 @@ describe('the container of a call', () => {
     expect(events).toEqual(['opened', 'completed', 'disposed']);
   });
 
-  test.each(['throws', 'rejects'])('a disposal that %s is logged, and the result stands', async (how) => {
+  test.each(['throws', 'rejects'])('if its disposal %s, the error is logged and the result is unchanged', async (how) => {
     const { logger, lines } = logbook();
     const failure = new Error('stuck');
     const dispose = () => {
@@ -64,7 +64,7 @@ describe('the container of a call', () => {
     expect(lines.at(-1)).toMatchObject({ level: 'error', fields: { error: { message: 'stuck' } } });
   });
 
-  test('a container of the scope wins and is left alone; without any, the error says what to do', async () => {
+  test('of the scope wins and is not disposed; without any container the error suggests the option', async () => {
     const { events, tool } = scopedTool((_args, context) => context.resolve('a'));
     const container = { resolve: <Instance>() => 'from the request' as Instance };
     expect((await call(tool, { scope: { container } })).result.forLLM).toBe('from the request');

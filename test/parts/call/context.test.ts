@@ -16,7 +16,7 @@ async function contextOf(environment: object = {}, args: unknown = {}): Promise<
 }
 
 describe('the context of a call', () => {
-  test('it says who called, where and with what', async () => {
+  test('contains the caller, the place and the arguments', async () => {
     const { logger } = logbook();
     const data = { userId: 'u1' };
     const scope = { channel: 'telegram', chatId: '42', conversationId: 'v1', data };
@@ -35,7 +35,7 @@ describe('the context of a call', () => {
     expect(context.logger).toBe(logger);
   });
 
-  test('without a scope it is empty and still usable', async () => {
+  test('is empty without a scope and still works', async () => {
     const context = await contextOf();
     expect([context.channel, context.chatId, context.attempt]).toEqual([undefined, undefined, 1]);
     expect([context.messages, context.data]).toEqual([[], {}]);
@@ -44,7 +44,7 @@ describe('the context of a call', () => {
     expect(() => context.progress('nobody hears this')).not.toThrow();
   });
 
-  test('nothing of it can be set, and the history is a frozen copy', async () => {
+  test('is read-only, and its history is a frozen copy', async () => {
     const messages: Message[] = [{ role: 'user', content: 'x' }];
     const context = await contextOf({ scope: { messages } });
     expect(() => Object.assign(context, { chatId: 'other' })).toThrow(TypeError);
@@ -62,7 +62,7 @@ describe('the context of a call', () => {
       (_args: unknown, context: ToolContext) => context.ask({ message: 'Sure?' }).catch(() => 'sure'),
     ],
   ])(
-    'a question that nobody can answer is the error of its call, which the method %s',
+    'fails a call with a question if there is nobody to ask, when the method %s the error',
     async (_how, execute) => {
       const tool = plainTool(execute);
       const result = await new ToolRegistry().register(tool).execute('work');
@@ -70,7 +70,7 @@ describe('the context of a call', () => {
     },
   );
 
-  test('a question that nobody can answer rejects with the error of the call, each time it is asked', async () => {
+  test('rejects every question with the same error if there is nobody to ask', async () => {
     const errors: unknown[] = [];
     const tool = plainTool(async (_args, context) => {
       const ask = () => context.ask({ message: 'Sure?' }).catch((error: unknown) => error);
@@ -81,7 +81,7 @@ describe('the context of a call', () => {
     expect(errors[1]).toBe(errors[0]);
   });
 
-  test('a question after the call was answered is refused', async () => {
+  test('refuses a question after the call has ended', async () => {
     let context = {} as ToolContext;
     const tool = plainTool((_args, given) => {
       context = given;
@@ -99,7 +99,7 @@ describe('the context of a call', () => {
     });
   });
 
-  test('once gives what the work gives', async () => {
+  test('once returns the result of the work', async () => {
     const context = await contextOf();
     await expect(context.once('charge', () => 7)).resolves.toBe(7);
   });

@@ -8,23 +8,23 @@ const LONG = 'abcdefghij'.repeat(10);
 const mark = (missing: number) => `\n[${missing} more characters were cut off]`;
 const cutAt10 = `abcdefghij${mark(90)}`;
 
-/** A result as the model gets it of a tool that returns it. */
+/** The result that the model receives if a tool returns this one. */
 function cutResult(result: ToolResult, maxResultChars: number): Promise<ToolResult> {
   return new ToolRegistry({ maxResultChars }).register(plainTool(() => result)).execute('work');
 }
 
 describe('maxResultChars: a long result', () => {
-  test('is cut with a mark that says how much is missing, and is whole in its details', async () => {
+  test('is cut with a mark that contains the number of missing characters, and is complete in details', async () => {
     expect(await cutResult(toolResult(LONG), 10)).toMatchObject({ forLLM: cutAt10, details: { full: LONG } });
   });
 
-  test('of just the limit is left as it is', async () => {
+  test('that is exactly as long as the limit is not changed', async () => {
     const result = toolResult(LONG);
     expect(await cutResult(result, 100)).toBe(result);
     expect(await cutResult(result, Number.POSITIVE_INFINITY)).toBe(result);
   });
 
-  test('keeps its own details beside the whole text, and everything else', async () => {
+  test('has its own details, the full text and all other fields after the cut', async () => {
     const result = new ToolResult({ forLLM: LONG, forUser: 'for you', silent: true, details: { rows: 3 } });
     const error = new Error('x');
     expect(await cutResult(result.withError(error), 10)).toMatchObject({
@@ -35,7 +35,7 @@ describe('maxResultChars: a long result', () => {
     });
   });
 
-  test('is never cut in the middle of a character, and the mark counts what is really missing', async () => {
+  test('is never cut inside a character, and the mark has the right count', async () => {
     expect((await cutResult(toolResult('ab😀cd'), 3)).forLLM).toBe(`ab${mark(4)}`);
     expect((await cutResult(toolResult('ab😀cd'), 4)).forLLM).toBe(`ab😀${mark(2)}`);
     await fc.assert(
@@ -58,7 +58,7 @@ describe('maxResultChars: a long result', () => {
     );
   });
 
-  test('made of parts has its text cut there too, and its pictures stay', async () => {
+  test('with parts has its text cut and its images unchanged', async () => {
     const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const;
     const content = [
       { type: 'text', content: LONG } as const,
@@ -75,7 +75,7 @@ describe('maxResultChars', () => {
   const talkative = plainTool(() => LONG);
   const script = [{ toolCalls: [{ name: 'work' }] }, {}];
 
-  test('of the registry holds for every way of calling', async () => {
+  test('of the registry applies to every way of calling', async () => {
     const tools = new ToolRegistry({ maxResultChars: 10 }).register(talkative);
     expect((await tools.execute('work')).forLLM).toBe(cutAt10);
     expect((await tools.call({ name: 'work' })).content).toBe(cutAt10);
@@ -83,7 +83,7 @@ describe('maxResultChars', () => {
     expect((await tools.view({ allow: ['work'] }).execute('work')).forLLM).toBe(cutAt10);
   });
 
-  test('of the run wins over the registry’s, and of the tool over both', async () => {
+  test('of the run overrides that of the registry, and that of the tool overrides both', async () => {
     const tools = new ToolRegistry({ maxResultChars: 50 }).register(talkative);
     const { run } = await runScript(script, { tools, maxResultChars: 10 });
     expect(answers(run)).toEqual([cutAt10]);
@@ -93,7 +93,7 @@ describe('maxResultChars', () => {
     expect(answers((await runScript(script, { tools: unlimited })).run)).toEqual([LONG]);
   });
 
-  test('cuts what the model sees and not what the user sees', async () => {
+  test('cuts the text for the model and not the text for the user', async () => {
     const tools = new ToolRegistry({ maxResultChars: 10 }).register(plainTool(() => userResult(LONG)));
     expect(await tools.execute('work')).toMatchObject({ forLLM: cutAt10, forUser: LONG });
   });
@@ -111,7 +111,7 @@ describe('maxResultChars', () => {
     });
   });
 
-  test('comes after the check of a declared output', async () => {
+  test('is applied after the declared output is validated', async () => {
     const output = { type: 'string', minLength: 100, maxLength: 100 } as const;
     const tools = new ToolRegistry({ maxResultChars: 10 }).register({ ...talkative, output });
     expect(await tools.execute('work')).toMatchObject({ forLLM: cutAt10, isError: false });

@@ -5,7 +5,7 @@ import { defineTool, ToolRegistry } from '../../../src/index.js';
 
 const forever = new Promise<never>(() => {});
 
-/** Runs work as a call that may take as many milliseconds. */
+/** Runs work as a call with a limit in milliseconds. */
 async function outcomeOf(timeoutMs: number, work: () => Promise<unknown>): Promise<string> {
   const tools = new ToolRegistry({ toolTimeoutMs: timeoutMs });
   tools.register(defineTool({ name: 'work', description: 'Works.', execute: work }));
@@ -28,12 +28,12 @@ describe('a timeout', () => {
     await expect(outcomeOf(5, () => forever)).resolves.toBe('timed_out');
   });
 
-  test('does not end a call that ends at once, or in time', async () => {
+  test('does not end a call that ends in time', async () => {
     await expect(outcomeOf(5, () => Promise.resolve('done'))).resolves.toBe('success');
     await expect(outcomeOf(5_000, () => after(2))).resolves.toBe('success');
   });
 
-  test('ends only those of many calls that take longer, in whatever order the others end', async () => {
+  test('ends only the calls that take longer, whatever the order in which the others end', async () => {
     const works = [() => forever, () => Promise.resolve(), () => new Promise<void>(queueMicrotask)];
     const calls = Array.from({ length: 51 }, (_, index) =>
       outcomeOf(5, works[index % 3] as () => Promise<unknown>),
@@ -42,7 +42,7 @@ describe('a timeout', () => {
     expect(await Promise.all(calls)).toEqual(calls.map((_, index) => expected[index % 3]));
   });
 
-  test('of calls that end within one turn of the event loop does not retain what they worked with', async () => {
+  test('does not retain data of calls that end within one turn of the event loop', async () => {
     const large = async () => ({ values: new Array<number>(125_000).fill(0.5), text: 'done' });
     const outcomes = [];
     const before = heldMegabytes();

@@ -20,12 +20,12 @@ const weather = {
   required: ['city', 'degrees'],
 } as const;
 
-/** A tool called `work` that declares its output. */
+/** A tool called `work` with an output schema. */
 function tool(output: SchemaSource, execute: (args: unknown, context: ToolContext) => unknown) {
   return defineTool({ name: 'work', description: 'Works', output, execute });
 }
 
-/** What comes of a tool that returns a value. */
+/** The result of a tool that returns this value. */
 async function returning(value: unknown, output: SchemaSource = weather): Promise<ToolResult> {
   return new ToolRegistry().register(tool(output, () => value)).execute('work', {});
 }
@@ -49,7 +49,7 @@ describe('a declared output', () => {
     });
   });
 
-  test('tells every fault, with its path', async () => {
+  test('reports every fault with its path', async () => {
     const list = { type: 'array', items: weather } as const;
     expect((await returning([good, {}, bad], list)).forLLM).toBe(
       [
@@ -61,7 +61,7 @@ describe('a declared output', () => {
     );
   });
 
-  test('that is broken is an error of the tool: it spends no retries, and the run goes on', async () => {
+  test('that does not match is an error of the tool: no retries are used, and the run continues', async () => {
     const call = { toolCalls: [{ name: 'work' }] };
     const { run } = await runScript([call, { content: 'done' }], {
       tools: [tool(weather, async () => bad)],
@@ -72,7 +72,7 @@ describe('a declared output', () => {
     expect(answers(run)).toEqual([BROKEN]);
   });
 
-  test('sees the result as JSON: dates are their text, and undefined is absent', async () => {
+  test('is validated as JSON: dates are strings, and undefined is absent', async () => {
     const at = new Date('2024-01-15T15:30:00Z');
     const output = {
       type: 'object',
@@ -85,7 +85,7 @@ describe('a declared output', () => {
     expect((await returning({ at: 'soon' }, output)).isError).toBe(true);
   });
 
-  test('that is text, a number or null is checked as well', async () => {
+  test('of text, numbers or null is validated as well', async () => {
     expect(await returning('x', { type: 'string' })).toMatchObject({ forLLM: 'x', isError: false });
     expect(await returning('5', { type: 'integer' })).toMatchObject({ isError: true });
     expect(await returning(5, { type: 'integer' })).toMatchObject({ forLLM: '5', isError: false });
@@ -93,7 +93,7 @@ describe('a declared output', () => {
     expect(await returning(undefined)).toMatchObject({ isError: true });
   });
 
-  test('a big integer is text in JSON, and a circle cannot be written', async () => {
+  test('writes a bigint as text and fails for a circular value', async () => {
     expect((await returning({ city: 'Paris', degrees: 22n })).forLLM).toBe(BROKEN);
     const circle: Record<string, unknown> = { ...good };
     circle.self = circle;
@@ -104,7 +104,7 @@ describe('a declared output', () => {
     );
   });
 
-  test('of a result for the model speaks of its details', async () => {
+  test('of a ToolResult is validated against its details', async () => {
     for (const word of [
       (details: unknown) => new ToolResult({ forLLM: 'It is warm', details }),
       (details: unknown) => ({ forLLM: 'It is warm', details }),
@@ -119,20 +119,20 @@ describe('a declared output', () => {
     }
   });
 
-  test('of a result for the model without details speaks of its text, plain or as JSON', async () => {
+  test('of a ToolResult without details is validated against its text, plain or as JSON', async () => {
     expect(await returning(toolResult(JSON.stringify(good)))).toMatchObject({ isError: false });
     expect((await returning(toolResult(JSON.stringify(bad)))).forLLM).toBe(BROKEN);
     expect((await returning(toolResult('It is warm'))).isError).toBe(true);
     expect(await returning(toolResult('5'), { type: 'string' })).toMatchObject({ forLLM: '5' });
   });
 
-  test('with a property called details is plain data', async () => {
+  test('with a property called details is validated as plain data', async () => {
     const output = { type: 'object', properties: { details: { type: 'string' } }, required: ['details'] };
     expect(await returning({ details: 'x' }, output)).toMatchObject({ forLLM: '{"details":"x"}' });
     expect((await returning({ details: 7 }, output)).isError).toBe(true);
   });
 
-  test('an error result stays the error that it is', async () => {
+  test('does not apply to an error result', async () => {
     expect(await returning(new Error('no weather today'))).toMatchObject({
       forLLM: 'no weather today',
       error: { name: 'ToolExecutionFailed' },
@@ -148,7 +148,7 @@ describe('a declared output of background work', () => {
   const working = (value: unknown) =>
     new ToolRegistry().register(tool(weather, (_args, context) => context.background(async () => value)));
 
-  /** The acknowledgement, and what came later. */
+  /** The acknowledgement and the completions. */
   async function started(tools: ToolRegistry) {
     const completed = Promise.withResolvers<ToolResult>();
     const now = await tools.executeWithContext('work', {}, {}, (_context, result) =>
@@ -157,7 +157,7 @@ describe('a declared output of background work', () => {
     return { now, later: await completed.promise };
   }
 
-  test('that is waited for is checked as if it had been returned', async () => {
+  test('that is awaited is validated like a returned value', async () => {
     expect(await working(good).execute('work', {})).toMatchObject({
       forLLM: JSON.stringify(good),
       isError: false,
@@ -165,7 +165,7 @@ describe('a declared output of background work', () => {
     expect((await working(bad).execute('work', {})).forLLM).toBe(BROKEN);
   });
 
-  test('concerns its completion and not its acknowledgement', async () => {
+  test('applies to its completion and not to its acknowledgement', async () => {
     const fine = await started(working(good));
     expect(fine.now).toMatchObject({ async: true, isError: false });
     expect(fine.later).toMatchObject({ forLLM: JSON.stringify(good), isError: false });
@@ -174,7 +174,7 @@ describe('a declared output of background work', () => {
     expect(broken.later).toMatchObject({ forLLM: BROKEN, isError: true, error: { code: 513 } });
   });
 
-  test('concerns the completion of a callback tool as well, and its length is limited', async () => {
+  test('applies to the completion of a callback tool, whose length is limited as well', async () => {
     let callback: AsyncCallback | undefined;
     const report: AsyncTool = {
       ...tool({ type: 'string', minLength: 5 }, () => {

@@ -19,7 +19,7 @@ const parameters = {
   required: ['n'],
 };
 
-/** Values and errors of every kind, by what gives them. */
+/** Values and errors of all kinds, by a description. */
 const BODIES: Readonly<Record<string, () => unknown>> = {
   'a text': () => 'done',
   'a number': () => -0,
@@ -86,7 +86,7 @@ const ARGUMENTS: readonly unknown[] = [
   'nonsense',
 ];
 
-/** What a result says, its error included. */
+/** The content of a result, with its error. */
 function told(result: ToolResult): object {
   const { error, content, details } = result;
   const known = error instanceof Error ? { name: error.name, message: error.message } : error;
@@ -94,7 +94,7 @@ function told(result: ToolResult): object {
   return { ...result.toJSON(), known, cause, content, details };
 }
 
-/** The answers to all arguments, asked twice: the first call of a tool is never direct. */
+/** The results for all arguments, twice: the first call of a tool never uses the direct path. */
 async function answers(registry: ToolRegistry, name: string, scope?: CallScope): Promise<readonly object[]> {
   const given: object[] = [];
   for (const args of [...ARGUMENTS, ...ARGUMENTS]) {
@@ -107,7 +107,7 @@ async function answers(registry: ToolRegistry, name: string, scope?: CallScope):
 }
 
 const silent = () => {};
-/** A logger that hears nothing: with one, calls are made in steps. */
+/** A logger that ignores everything: with a logger, calls use the path in steps. */
 const LOGGER = { debug: silent, info: silent, warn: silent, error: silent, isLevelEnabled: () => false };
 
 function tool(execute: () => unknown) {
@@ -116,7 +116,7 @@ function tool(execute: () => unknown) {
 
 describe('ToolRegistry.execute', () => {
   test.each(Object.entries(BODIES))(
-    'gives the same with and without a logger where a body gives %s',
+    'returns the same with and without a logger if a body returns %s',
     async (_what, execute) => {
       const options = { maxResultChars: 200 };
       const direct = new ToolRegistry(options).register(tool(execute));
@@ -128,7 +128,7 @@ describe('ToolRegistry.execute', () => {
     },
   );
 
-  test('gives a call up that hangs, at its limit and when its signal is aborted', async () => {
+  test('ends a hanging call at its time limit and when its signal is aborted', async () => {
     const hanging = tool(() => new Promise(() => {}));
     const limited = new ToolRegistry({ toolTimeoutMs: 5 }).register(hanging);
     const controller = new AbortController();
@@ -143,7 +143,7 @@ describe('ToolRegistry.execute', () => {
     }
   });
 
-  test('gives the same with and without a logger for a Standard Schema', async () => {
+  test('returns the same with and without a logger for a Standard Schema', async () => {
     const schemas = [
       z.object({ n: z.coerce.number(), list: z.array(z.string()).default([]) }),
       z.object({ n: z.number().refine((n) => n < 2, 'is too many') }),
@@ -163,7 +163,7 @@ describe('ToolRegistry.execute', () => {
     }
   });
 
-  test('gives the same with and without a logger for a class with rules of its own', async () => {
+  test('returns the same with and without a logger for a class with custom rules', async () => {
     @ValidatorConstraint()
     class Even {
       validate(value: unknown): Promise<boolean> {
@@ -186,7 +186,7 @@ describe('ToolRegistry.execute', () => {
     expect(await answers(direct, 'it')).toEqual(await answers(inSteps, 'it'));
   });
 
-  test('asks a function for a tool at every call', async () => {
+  test('calls a tool factory for every call', async () => {
     let made = 0;
     const registry = new ToolRegistry().register(() => {
       made += 1;
@@ -197,7 +197,7 @@ describe('ToolRegistry.execute', () => {
     expect(made - before).toBe(3);
   });
 
-  test('lets a tool go that is unregistered or replaced', async () => {
+  test('does not call a tool that was unregistered or replaced', async () => {
     const registry = new ToolRegistry().register(tool(() => 'one'));
     for (let call = 0; call < 3; call += 1) await registry.execute('it', { n: 1 });
     registry.register(tool(() => 'other'));

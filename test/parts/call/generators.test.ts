@@ -12,8 +12,8 @@ class Reports {
   }
 }
 
-describe('a generator that takes no context', () => {
-  test('reports its progress all the same, as a method and as a function', async () => {
+describe('a generator without a context parameter', () => {
+  test('reports its progress, as a method and as a function', async () => {
     const updates: unknown[] = [];
     const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Reports] }));
     registerFunction(tools, 'count', 'Counts', [], async function* () {
@@ -29,7 +29,7 @@ describe('a generator that takes no context', () => {
     ]);
   });
 
-  test('is closed at its next value when its call has timed out', async () => {
+  test('is closed at its next value after its call has timed out', async () => {
     const closed = Promise.withResolvers<number>();
     let steps = 0;
     const tools = new ToolRegistry({ toolTimeoutMs: 5 });
@@ -49,7 +49,7 @@ describe('a generator that takes no context', () => {
   });
 });
 
-test('a returned object that cannot be looked at is an error of the tool, and frees a shared one', async () => {
+test('a returned object whose getters throw is an error of the tool, and releases a shared tool', async () => {
   const trap = new Proxy(
     {},
     {

@@ -11,7 +11,7 @@ const chatty = defineTool({
   },
 });
 
-test('whoever listens hears what a tool logs, and only that; the logger gets it as ever', async () => {
+test('a listener gets exactly the lines that a tool logs, and the logger still gets them', async () => {
   const written: string[] = [];
   const write = (message: string) => void written.push(message);
   const logger = { debug: write, info: write, warn: write, error: write };
@@ -32,7 +32,7 @@ test('whoever listens hears what a tool logs, and only that; the logger gets it 
   expect(written).toEqual(expect.arrayContaining(['Tool started', 'hello', 'bye', 'Tool completed']));
 });
 
-test('a listener that throws changes nothing, with or without a logger', async () => {
+test('a listener that throws does not affect the call, with or without a logger', async () => {
   const onLog = () => {
     throw new Error('deaf');
   };

@@ -5,7 +5,7 @@ import { defineTool, ToolRegistry } from 'toolwright';
 const TEXT = { type: 'string' };
 const POINT = { type: 'object', properties: { x: { type: 'number' }, tags: { type: 'array', items: TEXT } } };
 
-/** Properties that hold objects in every way that a schema can say it, or does not say. */
+/** Properties that contain objects, with every kind of schema and without one. */
 const PARAMETERS = {
   type: 'object',
   properties: {
@@ -57,7 +57,7 @@ const sentArguments = fc.record(
   { requiredKeys: [] },
 );
 
-/** Changes everything within a value that can be changed. */
+/** Modifies everything in a value that can be modified. */
 function spoil(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   const holder = value as Record<string, unknown>;
@@ -68,7 +68,7 @@ function spoil(value: unknown): void {
   Object.defineProperty(holder, 'spoilt', { value: true, enumerable: true });
 }
 
-test('CallRecord.rawArguments and ToolContext.rawArguments stay what was sent, whatever a tool does to its arguments', async () => {
+test('CallRecord.rawArguments and ToolContext.rawArguments are unchanged if a tool mutates its arguments', async () => {
   const seen: unknown[] = [];
   const spoiling = defineTool({
     name: 'spoil',
@@ -88,7 +88,7 @@ test('CallRecord.rawArguments and ToolContext.rawArguments stay what was sent, w
       expect(record.rawArguments).toEqual(before);
       expect(seen.at(-1)).toEqual(before);
     }),
-    // Arguments are copied by generated code after some calls.
+    // After some calls, generated code copies the arguments.
     { numRuns: 400 },
   );
 });

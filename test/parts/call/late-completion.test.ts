@@ -5,7 +5,7 @@ import { plainTool } from './plain-tool.js';
 
 const turn = () => new Promise(setImmediate);
 
-/** A tool that keeps the last callback it was given, and completes when it is told to. */
+/** A tool that stores its last callback and calls it on demand. */
 function keeping(execute: () => unknown) {
   let callback: AsyncCallback | undefined;
   const tool: AsyncTool = {
@@ -18,7 +18,7 @@ function keeping(execute: () => unknown) {
 }
 
 describe('a completion of a call that was not started', () => {
-  test('does not come where the call was aborted, although the tool kept the callback', async () => {
+  test('is ignored if the call was aborted before', async () => {
     const { logger, lines } = logbook();
     const { tool, complete } = keeping(() => asyncResult('started'));
     const tools = new ToolRegistry({ logger }).register(tool);
@@ -34,7 +34,7 @@ describe('a completion of a call that was not started', () => {
     );
     expect(aborted.error).toMatchObject({ name: 'RunAborted' });
     await turn();
-    // The next call brings no listener, so that the tool still has the callback of the one before.
+    // The next call has no listener, so the tool still holds the callback of the previous call.
     expect((await tools.execute('work', {})).forLLM).toBe('started');
     complete('meant for the second call');
     await turn();
@@ -42,7 +42,7 @@ describe('a completion of a call that was not started', () => {
     expect(lines.at(-1)?.message).toBe('A completion came for a call that has its answer; it is ignored');
   });
 
-  test('does not come where the call timed out', async () => {
+  test('is ignored if the call timed out', async () => {
     const { tool, complete } = keeping(() => new Promise(() => {}));
     const completions: unknown[] = [];
     const tools = new ToolRegistry({ toolTimeoutMs: 5 }).register(tool);
@@ -53,7 +53,7 @@ describe('a completion of a call that was not started', () => {
     expect(completions).toEqual([]);
   });
 
-  test('does not come where the tool gave its result itself', async () => {
+  test('is ignored if the tool returned its result', async () => {
     const { tool, complete } = keeping(() => {
       complete('early');
       return 'the result';
@@ -66,7 +66,7 @@ describe('a completion of a call that was not started', () => {
     expect([result.forLLM, completions]).toEqual(['the result', []]);
   });
 
-  test('comes of background work also where the tool crashed after it had begun', async () => {
+  test('is delivered for background work even if the tool threw after starting it', async () => {
     const completed = Promise.withResolvers<string>();
     const tools = new ToolRegistry().register(
       plainTool((_args, context) => {

@@ -12,7 +12,7 @@ import {
 } from 'toolwright';
 import { type LogLine, logbook } from './logbook.js';
 
-/** Calls with somebody who hears of their completions, and all that is heard of them. */
+/** Calls with a listener for completions, and everything that it received. */
 export interface ListenedCalls {
   readonly tasks: TaskQueue;
   readonly heard: readonly ToolResult[];
@@ -20,17 +20,17 @@ export interface ListenedCalls {
   readonly events: readonly string[];
   readonly lines: readonly LogLine[];
   readonly logged: () => readonly string[];
-  /** The tools of the tasks there are, with their status. */
+  /** The tools of all current tasks, with their status. */
   readonly listed: () => readonly string[];
   readonly taskOf: (tool: string) => BackgroundTask;
   readonly call: (name: string, scope?: CallScope) => Promise<Invocation>;
 }
 
-/** What the calls go through, beside their tools. */
+/** The options of the calls, except their tools. */
 export interface CallContextText extends TaskQueueOptions {
   readonly registry?: ToolRegistryOptions;
   readonly toolTimeoutMs?: number;
-  /** Hears of each completion too, and may throw. */
+  /** Is also called for each completion, and may throw. */
   readonly onCompletion?: (result: ToolResult) => void;
 }
 

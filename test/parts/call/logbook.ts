@@ -1,13 +1,13 @@
 import type { LogFields, Logger } from 'toolwright';
 
-/** One line that was logged. */
+/** A logged line. */
 export interface LogLine {
   readonly level: string;
   readonly message: string;
   readonly fields: LogFields;
 }
 
-/** A logger that keeps its lines. */
+/** A logger that stores its lines. */
 export function logbook(): { readonly logger: Logger; readonly lines: readonly LogLine[] } {
   const lines: LogLine[] = [];
   const at =

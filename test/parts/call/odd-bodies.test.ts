@@ -6,7 +6,7 @@ import { plainTool } from './plain-tool.js';
 
 type Body = (args: Record<string, unknown>, context: ToolContext) => unknown;
 
-/** What comes of a body, and what it reported on its way. */
+/** The result of a body, and the progress it reported. */
 async function play(execute: Body) {
   const updates: unknown[] = [];
   const tools = new ToolRegistry().register(plainTool(execute));
@@ -22,7 +22,7 @@ describe('thenables', () => {
     expect(result).toMatchObject({ forLLM: 'later', isError: false });
   });
 
-  test('that reject, or throw when they are asked, are errors', async () => {
+  test('that reject or whose then throws are errors', async () => {
     const rejecting = thenable((_resolve, reject) => Promise.reject(new Error('no')).catch(reject) as never);
     const throwing = thenable(() => {
       throw new Error('no then');
@@ -31,7 +31,7 @@ describe('thenables', () => {
     expect((await play(() => throwing)).result).toMatchObject({ forLLM: 'no then', isError: true });
   });
 
-  test('that answer twice have answered once', async () => {
+  test('that resolve twice count once', async () => {
     const twice = thenable((resolve) => {
       resolve?.('first');
       resolve?.('second');
@@ -40,7 +40,7 @@ describe('thenables', () => {
     expect((await play(() => twice)).result.forLLM).toBe('first');
   });
 
-  test('that never answer run into the timeout', async () => {
+  test('that never settle time out', async () => {
     const tools = new ToolRegistry({ toolTimeoutMs: 5 }).register(
       plainTool(() => thenable(() => undefined as never)),
     );
@@ -54,7 +54,7 @@ describe('thenables', () => {
 });
 
 describe('async iterables', () => {
-  test('report each value as progress, and what they return is the result', async () => {
+  test('report each value as progress and return the result', async () => {
     const { result, updates } = await play(async function* () {
       yield 1;
       await wait(1);
@@ -65,14 +65,14 @@ describe('async iterables', () => {
     expect(result.forLLM).toBe('{"done":true}');
   });
 
-  test('that return nothing are a success', async () => {
+  test('that return nothing succeed', async () => {
     const { result, updates } = await play(async function* () {
       yield 'only this';
     });
     expect([result.forLLM, updates]).toEqual(['ok', ['only this']]);
   });
 
-  test('that throw midway are an error, after the progress so far', async () => {
+  test('that throw midway are an error after the reported progress', async () => {
     const { result, updates } = await play(async function* () {
       yield 'half';
       throw new Error('disk full');
@@ -80,7 +80,7 @@ describe('async iterables', () => {
     expect([result.forLLM, result.isError, updates]).toEqual(['disk full', true, ['half']]);
   });
 
-  test('written by hand, without return or throw, are read too', async () => {
+  test('without return or throw methods are read too', async () => {
     const { result, updates } = await play(() => {
       let count = 0;
       return {
@@ -92,7 +92,7 @@ describe('async iterables', () => {
     expect([result.forLLM, updates]).toEqual(['end', [1, 2]]);
   });
 
-  test('that cannot be begun are an error', async () => {
+  test('whose iterator cannot be created are an error', async () => {
     const { result } = await play(() => ({
       [Symbol.asyncIterator]: () => {
         throw new Error('no iterator');
@@ -105,7 +105,7 @@ describe('async iterables', () => {
     expect((await play(() => [1, 2])).result.forLLM).toBe('[1,2]');
   });
 
-  test('that never go on run into the timeout, and the run goes on', async () => {
+  test('that never continue time out, and the run continues', async () => {
     const stuck = plainTool(
       async function* () {
         yield 'begun';
@@ -124,7 +124,7 @@ describe('async iterables', () => {
 });
 
 describe('promises that never settle', () => {
-  test('beside others of the same message hold up nobody’s result', async () => {
+  test('do not delay the results of other calls in the same message', async () => {
     const tools = [
       plainTool(() => new Promise(() => {}), { name: 'never', timeoutMs: 5 }),
       plainTool(() => 'quick', { name: 'quick' }),
@@ -137,7 +137,7 @@ describe('promises that never settle', () => {
 });
 
 describe('1,000 interleaved calls', () => {
-  test('with policies, progress, timeouts and errors each get their own', async () => {
+  test('with policies, progress, timeouts and errors each get their own result', async () => {
     const turn = () => new Promise(setImmediate);
     const seen = new Map<string, unknown[]>();
     const work = plainTool(async (args, context) => {

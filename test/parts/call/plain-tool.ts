@@ -1,6 +1,6 @@
 import type { ToolContext, ToolDefinition } from 'toolwright';
 
-/** A tool called `work` that takes anything; `more` overrides any part of it. */
+/** A tool called `work` that accepts any arguments; `more` overrides its properties. */
 export function plainTool(
   execute: (args: Record<string, unknown>, context: ToolContext) => unknown,
   more: Partial<ToolDefinition> = {},

@@ -9,7 +9,7 @@ import {
 import { answers, runScript } from '../loop/run-script.js';
 import { logbook } from './logbook.js';
 
-/** A tool whose runs are counted. */
+/** A tool that counts its runs. */
 function counted(more: Partial<ToolDefinition> = {}) {
   const runs: unknown[] = [];
   const tool = defineTool({
@@ -83,7 +83,7 @@ describe('a registry’s policy', () => {
     { allowed: true },
     () => true,
     Object(true),
-  ])('refuses whatever is not plainly a yes: %p', async (decision) => {
+  ])('refuses any value that is not a clear approval: %p', async (decision) => {
     const { tool, runs } = counted();
     for (const policy of [() => decision, async () => decision]) {
       const tools = new ToolRegistry({ policy: policy as unknown as ToolPolicy }).register(tool);
@@ -115,14 +115,14 @@ describe('a registry’s policy', () => {
     expect(runs).toEqual([]);
   });
 
-  test('that throws nothing at all refuses too', async () => {
+  test('that rejects with undefined refuses too', async () => {
     const { tool, runs } = counted();
     const policy = () => Promise.reject(undefined);
     expect((await new ToolRegistry({ policy }).register(tool).execute('drop', args)).isError).toBe(true);
     expect(runs).toEqual([]);
   });
 
-  test('sees the tool, the arguments after the check, and the context of the call', async () => {
+  test('gets the tool, the validated arguments and the context of the call', async () => {
     const seen: PolicyRequest[] = [];
     const { tool } = counted();
     const policy: ToolPolicy = (request) => seen.push(request) > 0;
@@ -140,7 +140,7 @@ describe('a registry’s policy', () => {
     expect(seen[0]?.context.data).toBe(data);
   });
 
-  test('is not asked about arguments that do not fit, nor about unknown tools', async () => {
+  test('is not called for invalid arguments or unknown tools', async () => {
     let asked = 0;
     const { tool } = counted();
     const tools = new ToolRegistry({ policy: () => ++asked > 0 }).register(tool);
@@ -149,7 +149,7 @@ describe('a registry’s policy', () => {
     expect(asked).toBe(0);
   });
 
-  test('holds for every way of calling, and for views', async () => {
+  test('applies to every way of calling and to views', async () => {
     const { tool, runs } = counted();
     const tools = new ToolRegistry({ policy: () => false }).register(tool);
     const view = tools.view({ allow: ['*'] });
@@ -164,7 +164,7 @@ describe('a registry’s policy', () => {
     expect(runs).toEqual([]);
   });
 
-  test('of a tool that stores on itself is asked before setContext', async () => {
+  test('of a tool with setContext is called before setContext', async () => {
     const told: unknown[] = [];
     const { tool } = counted({
       setContext: (...where: unknown[]) => told.push(where),
@@ -191,7 +191,7 @@ describe('a registry’s policy', () => {
 describe('a run’s policy', () => {
   const script = [{ toolCalls: [{ id: 'c1', name: 'drop', arguments: args }] }, { content: 'done' }];
 
-  test('refuses a call of that run, the model is told why, and the run goes on', async () => {
+  test('refuses a call of that run, the model gets the reason, and the run continues', async () => {
     const { tool, runs } = counted();
     const policy = () => ({ allow: false, reason: 'read only today' });
     const { run } = await runScript(script, { tools: [tool], policy });
@@ -206,14 +206,14 @@ describe('a run’s policy', () => {
     [true, false, 0],
     [false, true, 0],
     [false, false, 0],
-  ])('and the registry’s must both allow: %p and %p', async (ofRegistry, ofRun, expected) => {
+  ])('and that of the registry must both allow: %p and %p', async (ofRegistry, ofRun, expected) => {
     const { tool, runs } = counted();
     const tools = new ToolRegistry({ policy: async () => ofRegistry }).register(tool);
     await runScript(script, { tools, policy: async () => ofRun });
     expect(runs).toHaveLength(expected);
   });
 
-  test('a refusal spends no retries', async () => {
+  test('refuses without using retries', async () => {
     const { tool } = counted();
     const refusals = Array.from({ length: 4 }, (_, rows) => ({
       toolCalls: [{ name: 'drop', arguments: { table: 'users', rows } }],
@@ -226,7 +226,7 @@ describe('a run’s policy', () => {
     expect(run.status).toBe('completed');
   });
 
-  test('that never decides does not survive an abort, and the body never runs', async () => {
+  test('that never decides is ended by an abort, and the body never runs', async () => {
     const controller = new AbortController();
     const { tool, runs } = counted({ observesSignal: true });
     const policy = () => {

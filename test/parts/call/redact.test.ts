@@ -29,23 +29,23 @@ describe('redaction', () => {
     expect(redact({ [key]: 'x' })).toEqual({ [key]: 'x' });
   });
 
-  test('long text is cut and says how much is missing', () => {
+  test('long text is cut, with the number of missing characters', () => {
     expect(redact({ text: 'x'.repeat(1000) })).toEqual({ text: `${'x'.repeat(200)}… (800 more characters)` });
   });
 
-  test('long lists are cut and say how much is missing', () => {
+  test('long lists are cut, with the number of missing items', () => {
     const shown = redact(Array.from({ length: 25 }, (_, index) => index)) as unknown[];
     expect(shown).toHaveLength(21);
     expect(shown.at(-1)).toBe('… 5 more');
   });
 
-  test('deep and circular values end', () => {
+  test('deep and circular values are cut', () => {
     const circle: Record<string, unknown> = { a: 1 };
     circle.self = circle;
     expect(JSON.stringify(redact(circle))).toContain('"self":"…"');
   });
 
-  test('the value itself is not changed', () => {
+  test('the original value is not changed', () => {
     const args = { password: 'x', list: ['y'.repeat(300)] };
     const before = structuredClone(args);
     redact(args);

@@ -74,7 +74,7 @@ describe('registerFunction', () => {
     expect((await tools.execute('get_time', {})).forLLM).toBe('noon');
   });
 
-  test('another number of names than parameters throws 502 and registers nothing', () => {
+  test('throws 502 and registers nothing if the number of names differs from the number of parameters', () => {
     const tools = new ToolRegistry();
     const register = () =>
       registerFunction(tools, 'add', 'Add', [['a', Integer]], (a: number, b: number) => a + b);
@@ -91,7 +91,7 @@ describe('registerFunction', () => {
     expect(tools.count()).toBe(0);
   });
 
-  test('all that is wrong is told at once', () => {
+  test('all faults are reported at once', () => {
     const params = [
       ['when', Date],
       ['when', String],
@@ -105,7 +105,7 @@ describe('registerFunction', () => {
   });
 
   test.each([Date, Object, Array, 'string', undefined])(
-    'the type %p is refused, and nothing registered',
+    'the type %p is refused, and nothing is registered',
     (type) => {
       const tools = new ToolRegistry();
       const params = [['when', type]] as unknown as FunctionParameter[];

@@ -3,7 +3,7 @@ import { discoverTools, type ToolDefinition, ToolRegistry, type ToolRegistryOpti
 import { Tool, Toolset } from 'toolwright/decorators';
 import { numberTool } from '../loop/run-script.js';
 
-/** Calls a tool that takes `{ n: integer }` with whatever was sent, and gives its record. */
+/** Calls a tool that takes `{ n: integer }` with these arguments and returns the record. */
 async function send(raw: unknown, tool: Partial<ToolDefinition> = {}, options: ToolRegistryOptions = {}) {
   const tools = new ToolRegistry(options).register(numberTool('a', tool));
   return (await tools.invoke({ id: 'c1', name: 'a', arguments: raw })).record;
@@ -19,7 +19,7 @@ describe('repaired types', () => {
     });
   });
 
-  test('can be switched off for a registry, also where another one with an equal tool repairs', async () => {
+  test('can be disabled for a registry, even if another registry repairs for an equal tool', async () => {
     expect((await send({ n: '5' })).status).toBe('success');
     const record = await send({ n: '5' }, {}, { coerce: false });
     expect(record.status).toBe('rejected');
@@ -27,12 +27,12 @@ describe('repaired types', () => {
     expect((await send({ n: '5' })).status).toBe('success');
   });
 
-  test('can be switched off for a tool, and on again for a tool of a registry without', async () => {
+  test('can be disabled for a tool, or enabled for a tool of a registry that disables them', async () => {
     expect((await send({ n: '5' }, { coerce: false })).status).toBe('rejected');
     expect((await send({ n: '5' }, { coerce: true }, { coerce: false })).status).toBe('success');
   });
 
-  test('switched off still lets defaults in and extra keys out', async () => {
+  test('if disabled, defaults are still applied and extra keys removed', async () => {
     const parameters = { type: 'object', properties: { n: { type: 'integer', default: 7 } } } as const;
     expect(await send({ extra: 1 }, { parameters }, { coerce: false })).toMatchObject({
       arguments: { n: 7 },
@@ -41,7 +41,7 @@ describe('repaired types', () => {
     });
   });
 
-  test('hold for decorated tools and for the views of a registry', async () => {
+  test('work for decorated tools and for views of a registry', async () => {
     @Toolset()
     class Numbers {
       @Tool({ description: 'Doubles', coerce: false })
@@ -90,23 +90,23 @@ describe('repaired JSON', () => {
     expect((await send('{"n": 5}', tool)).status).toBe('success');
   });
 
-  test('is taken by a tool that destroys where it says so', async () => {
+  test('is accepted by a destructive tool that enables it', async () => {
     const tool = { annotations: { destructive: true }, repair: true };
     expect((await send(broken, tool)).status).toBe('success');
   });
 
-  test('is checked like any other', async () => {
+  test('is validated like any other', async () => {
     expect((await send('{"n": "many",}')).status).toBe('rejected');
     expect((await send('{"m": 5,}')).result.forLLM).toContain('  - n: is required');
   });
 
-  test('that was cut off in a value is completed for no tool', async () => {
+  test('is never completed if it was cut off inside a value', async () => {
     for (const raw of ['{"n": 5', '{"n": "5', '{"n":'])
       expect((await send(raw, { repair: true })).status).toBe('rejected');
   });
 });
 
-test('a null that was taken for absence is recorded like a repair', async () => {
+test('a null that was treated as absent is recorded like a repair', async () => {
   const properties = { id: { type: 'string' }, limit: { type: 'integer' } };
   const record = await send(
     { id: 'a', limit: null },

@@ -12,7 +12,7 @@ const picky = numberTool('find', {
 const find = (n: number) => ({ toolCalls: [{ name: 'find', arguments: { n } }] });
 
 describe('a tool that asks to be called again', () => {
-  test('gives its hint to the model as it is, and the call counts as rejected', async () => {
+  test('passes its hint to the model unchanged, and the call counts as rejected', async () => {
     const { run } = await runScript([find(-1), find(1), { content: 'done' }], { tools: [picky] });
     expect(run.status).toBe('completed');
     expect(answers(run)).toEqual([HINT, '1']);
@@ -23,7 +23,7 @@ describe('a tool that asks to be called again', () => {
     expect(run.toolCalls[0]?.arguments).toEqual({ n: -1 });
   });
 
-  test('shares its budget with rejected arguments, and the run ends when it is used up', async () => {
+  test('shares its retries with rejected arguments, and the run ends when they are used up', async () => {
     const bad = { toolCalls: [{ name: 'find', arguments: { n: 'x' } }] };
     const { run } = await runScript([find(-1), bad, find(-2), { content: 'done' }], { tools: [picky] });
     expect(run).toMatchObject({
@@ -35,7 +35,7 @@ describe('a tool that asks to be called again', () => {
     expect(answers(run)[2]).toBe(HINT);
   });
 
-  test('has its own retries, which win over the run’s', async () => {
+  test('can set its own retries, which override those of the run', async () => {
     const { run } = await runScript([find(-1), find(-2), { content: 'done' }], {
       tools: [{ ...picky, retries: 5 }],
       maxRetries: 0,
@@ -45,7 +45,7 @@ describe('a tool that asks to be called again', () => {
     expect(none.run).toMatchObject({ status: 'failed', error: { code: 503 } });
   });
 
-  test('knows which try this is', async () => {
+  test('receives the number of the attempt', async () => {
     const attempts: number[] = [];
     const eager = numberTool('find', {
       execute: (_args: unknown, { attempt }: ToolContext) => {
@@ -64,7 +64,7 @@ describe('a tool that asks to be called again', () => {
     expect((result.error as Error).cause).toBeInstanceOf(RetryToolCall);
   });
 
-  test.each(['', '  \n'])('without a hint (%j) says that there was none', async (hint) => {
+  test.each(['', '  \n'])('without a hint (%j) reports that there was none', async (hint) => {
     const shy = numberTool('find', {
       execute: () => {
         throw new RetryToolCall(hint);
@@ -75,12 +75,12 @@ describe('a tool that asks to be called again', () => {
     );
   });
 
-  test('its hint is not masked by describeError: it is meant for the model', async () => {
+  test('is not masked by describeError, because its hint is meant for the model', async () => {
     const tools = new ToolRegistry({ describeError: () => 'something went wrong' }).register(picky);
     expect((await tools.execute('find', { n: -1 })).forLLM).toBe(HINT);
   });
 
-  test('another copy of the package is understood, and an error that is only called so is not', async () => {
+  test('is recognized from another copy of the package, but not by its name only', async () => {
     const foreign = Object.defineProperty(new Error(HINT), Symbol.for('toolwright.RetryToolCall'), {
       value: true,
     });
@@ -91,7 +91,7 @@ describe('a tool that asks to be called again', () => {
     expect([await status(foreign), await status(lookalike)]).toEqual(['rejected', 'error']);
   });
 
-  test('something thrown that cannot be looked at is a plain error, and frees a shared tool', async () => {
+  test('a thrown value whose getters throw is a plain error, and releases a shared tool', async () => {
     const trap = new Proxy(
       {},
       {

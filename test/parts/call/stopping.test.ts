@@ -19,7 +19,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
 
 describe('timeouts', () => {
-  test('a tool that takes too long is answered for, and its signal is aborted', async () => {
+  test('a tool that takes too long gets a timeout result, and its signal is aborted', async () => {
     let signal: AbortSignal | undefined;
     const tool = plainTool((_args, context) => {
       ({ signal } = context);
@@ -38,14 +38,14 @@ describe('timeouts', () => {
   });
 
   test.each([{ readOnly: true }, { idempotent: true }])(
-    'of a tool that may be called again as it is, only that it took too long: %j',
+    'the result of a tool that is safe to repeat reports only the timeout: %j',
     async (annotations) => {
       const { result } = await call(plainTool(never, { annotations }), { toolTimeoutMs: 5 });
       expect(result.forLLM).toBe("The tool 'work' timed out after 5 ms.");
     },
   );
 
-  test('calls that begin in one turn end in the async context of their own caller', async () => {
+  test('calls that start in the same turn end in the async context of their own caller', async () => {
     const user = new AsyncLocalStorage<string>();
     const users: unknown[] = [];
     const call = (name: string) => {
@@ -61,7 +61,7 @@ describe('timeouts', () => {
     ]);
   });
 
-  test('the signal is aborted also where the tool asks for it only afterwards', async () => {
+  test('the signal is aborted even if the tool first reads it afterwards', async () => {
     let context: ToolContext | undefined;
     await call(
       plainTool((_args, given) => {
@@ -73,7 +73,7 @@ describe('timeouts', () => {
     expect(context?.signal.aborted).toBe(true);
   });
 
-  test('the tool’s own limit wins over the run’s', async () => {
+  test('the limit of the tool overrides that of the run', async () => {
     const { result } = await call(plainTool(never, { timeoutMs: 5 }), { toolTimeoutMs: 60_000 });
     expect(result.forLLM).toBe(
       "The tool 'work' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
@@ -117,7 +117,7 @@ describe('timeouts', () => {
     });
   });
 
-  test('a body that ends by the abort is no news, and one that breaks after it is', async () => {
+  test('only a body that throws another error than the abort is logged', async () => {
     const late = async (end: (signal: AbortSignal) => void) => {
       const { logger, lines } = logbook();
       const stop = new AbortController();
@@ -141,7 +141,7 @@ describe('timeouts', () => {
     expect(await late(broken)).toEqual([...told, 'A tool ended after its call had been answered']);
   });
 
-  test('an abort after the time was up does not end a call again', async () => {
+  test('an abort after the timeout does not end a call again', async () => {
     const { logger, lines } = logbook();
     const stop = new AbortController();
     const late = Promise.withResolvers<string>();
@@ -153,7 +153,7 @@ describe('timeouts', () => {
     expect(lines.flatMap(({ fields }) => fields?.how ?? [])).toEqual(['returned']);
   });
 
-  test('a signal that nobody can listen to is a mistake of the caller, and other calls go on', async () => {
+  test('a signal without addEventListener fails its call with InvalidOptions, and other calls continue', async () => {
     const broken = { aborted: false } as AbortSignal;
     const slow = () => new Promise((resolve) => setTimeout(() => resolve('done'), 10));
     const calls = [{ signal: broken }, {}].map((scope) =>
@@ -164,7 +164,7 @@ describe('timeouts', () => {
     expect(right?.result.forLLM).toBe('done');
   });
 
-  test('a generator that was answered for is closed at its next value', async () => {
+  test('a generator is closed at its next value after the timeout', async () => {
     let isClosed = false;
     const next = Promise.withResolvers<void>();
     const tool = plainTool(async function* () {
@@ -186,7 +186,7 @@ describe('timeouts', () => {
 });
 
 describe('aborts', () => {
-  test('a call of an aborted run is answered and its tool not run', async () => {
+  test('a call of an aborted run gets a result, and its tool does not run', async () => {
     const tool = plainTool(() => {
       throw new Error('must not run');
     });
@@ -195,7 +195,7 @@ describe('aborts', () => {
     expect(result).toMatchObject({ isError: true, error: { name: 'RunAborted', code: 508 } });
   });
 
-  test('a tool that ignores the signal does not hold up the answer', async () => {
+  test('a tool that ignores the signal does not delay the result', async () => {
     const controller = new AbortController();
     const answered = call(plainTool(never), { scope: { signal: controller.signal } });
     await turn();
@@ -203,7 +203,7 @@ describe('aborts', () => {
     expect((await answered).record.status).toBe('aborted');
   });
 
-  test('a tool that takes the signal may answer for itself', async () => {
+  test('a tool that uses the signal may return its own result', async () => {
     const controller = new AbortController();
     const tool = plainTool(
       (_args, { signal }) =>
@@ -220,7 +220,7 @@ describe('aborts', () => {
     expect(record.status).toBe('aborted');
   });
 
-  test('a tool that takes the signal and ignores it is answered for all the same', async () => {
+  test('a tool that takes the signal and ignores it is ended as well', async () => {
     const controller = new AbortController();
     const answered = call(plainTool(never, { observesSignal: true }), {
       scope: { signal: controller.signal },
@@ -230,7 +230,7 @@ describe('aborts', () => {
     expect((await answered).result.error).toMatchObject({ name: 'RunAborted' });
   });
 
-  test('a long-lived signal collects no listeners', async () => {
+  test('calls leave no listeners on a long-lived signal', async () => {
     const { signal } = new AbortController();
     for (let index = 0; index < 20; index += 1)
       await call(
@@ -242,7 +242,7 @@ describe('aborts', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  test('a tool that leaves a listener on its signal leaves nothing on the run’s, however the call is made', async () => {
+  test('a listener that a tool adds to its signal does not add one to the signal of the run', async () => {
     const { signal } = new AbortController();
     const tool = plainTool((_args, context) => {
       context.signal.addEventListener('abort', () => context.callId);
@@ -255,7 +255,7 @@ describe('aborts', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  test('calls are not kept by the listeners that tools leave on their signals', async () => {
+  test('listeners that tools add to their signals do not retain the calls', async () => {
     const { signal } = new AbortController();
     const contexts: WeakRef<object>[] = [];
     const tool = plainTool((_args, context) => {
@@ -269,7 +269,7 @@ describe('aborts', () => {
     expect(contexts.filter((context) => context.deref() !== undefined).length).toBeLessThan(5);
   });
 
-  test('the context’s signal follows the run’s also for work that goes on after the answer', async () => {
+  test('the signal of the context follows that of the run also in background work', async () => {
     const controller = new AbortController();
     let signal: AbortSignal | undefined;
     const completion = Promise.withResolvers<void>();
@@ -287,7 +287,7 @@ describe('aborts', () => {
     completion.resolve();
   });
 
-  test('waiting for a shared object ends with an abort', async () => {
+  test('an abort ends the wait for a shared object', async () => {
     const first = Promise.withResolvers<string>();
     const told: string[] = [];
     const shared = {

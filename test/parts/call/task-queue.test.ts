@@ -6,7 +6,7 @@ import { runs } from '../../setup/runs.js';
 import { listenedCalls } from './listened-calls.js';
 import { plainTool } from './plain-tool.js';
 
-/** Starts one task for each scope, in order, and gives the order in which their work began. */
+/** Starts one task for each scope and returns the order in which the work started. */
 async function orderOf(scopes: readonly CallScope[], maxRunning: number): Promise<readonly number[]> {
   const begun: number[] = [];
   const gate = Promise.withResolvers<void>();
@@ -29,18 +29,18 @@ async function orderOf(scopes: readonly CallScope[], maxRunning: number): Promis
 }
 
 describe('a queue of tasks', () => {
-  test('runs all at once where it has no limit', async () => {
+  test('runs all tasks at once without a limit', async () => {
     const scopes = Array.from({ length: 100 }, () => ({}));
     expect(await orderOf(scopes, Number.POSITIVE_INFINITY)).toEqual([...scopes.keys()]);
   });
 
-  test('lets a conversation with one task past one with 1,000', async () => {
+  test('does not delay a conversation with one task behind one with 1,000 tasks', async () => {
     const scopes = [
       ...Array.from({ length: 1000 }, () => ({ conversationId: 'busy' })),
       { conversationId: 'quiet' },
     ];
     const order = await orderOf(scopes, 2);
-    // Two run when it comes, and one more may have the turn before it.
+    // Two tasks already run, and one more may be ahead.
     expect(order.indexOf(1000)).toBeLessThanOrEqual(3);
   });
 
@@ -53,14 +53,14 @@ describe('a queue of tasks', () => {
       { conversationId: 'a', chatId: '2' },
       false,
     ],
-    ['what cannot be mixed up', { channel: 'c:1', chatId: '2' }, { channel: 'c', chatId: '1:2' }, true],
-    ['nothing: one line for all that have none', {}, { data: {} }, false],
-  ])('tells conversations apart by %s', async (_by, one, other, isApart) => {
+    ['channel and chat id that contain the separator', { channel: 'c:1', chatId: '2' }, { channel: 'c', chatId: '1:2' }, true],
+    ['nothing: calls without ids share a queue', {}, { data: {} }, false],
+  ])('separates conversations by %s', async (_by, one, other, isApart) => {
     const order = await orderOf([one, one, one, one, other], 1);
     expect(order).toEqual(isApart ? [0, 1, 4, 2, 3] : [0, 1, 2, 3, 4]);
   });
 
-  test('gives the slots in turn: of two that wait, none is served twice before the other', async () => {
+  test('assigns slots to waiting conversations in rotation', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1, maxLength: 40 }),
@@ -77,7 +77,7 @@ describe('a queue of tasks', () => {
             for (const other of new Set(waited.slice(at + 1)))
               expect(served.get(name)).toBeLessThanOrEqual((served.get(other) ?? 0) + 1);
           }
-          // Within a conversation, first come, first served.
+          // Tasks of the same conversation run in order.
           for (const name of new Set(names)) {
             const own = order.filter((index) => names[index] === name);
             expect(own).toEqual([...own].sort((one, other) => one - other));
@@ -88,7 +88,7 @@ describe('a queue of tasks', () => {
     );
   });
 
-  test('gives the slot of work that is done to the next, also before its call has its answer', async () => {
+  test('frees the slot when the work is done, even before its call has returned', async () => {
     const gate = Promise.withResolvers<void>();
     const calls = listenedCalls(
       {
@@ -101,13 +101,13 @@ describe('a queue of tasks', () => {
       },
       { maxRunning: 1 },
     );
-    // The method of the first waits for the work of the second.
+    // The method of the first call waits for the work of the second.
     await Promise.all([calls.call('slow'), calls.call('mail')]);
     await calls.tasks.idle();
     expect(calls.heard).toHaveLength(2);
   });
 
-  test('keeps the turn of a conversation that cancels what it had in line', async () => {
+  test('does not change the turn of a conversation that cancels a waiting task', async () => {
     const gate = Promise.withResolvers<void>();
     const begun: string[] = [];
     const names = ['now', 'a1', 'a2', 'a3', 'b1', 'b2', 'b3'];
@@ -136,7 +136,7 @@ describe('a queue of tasks', () => {
     expect(begun).toEqual(['now', 'a2', 'b1', 'a3', 'b2', 'b3']);
   });
 
-  test('is idle when all completions are delivered, and at once where there is nothing', async () => {
+  test('is idle when all completions are delivered, and immediately if it is empty', async () => {
     const work = Promise.withResolvers<void>();
     const calls = listenedCalls({
       mail: plainTool((_args, context) => context.background(() => work.promise)),
@@ -154,7 +154,7 @@ describe('a queue of tasks', () => {
     expect(calls.heard).toHaveLength(1);
   });
 
-  test('no longer tells who has unsubscribed, and tells each of two subscriptions of one listener', async () => {
+  test('stops calling removed subscribers, and calls a listener that subscribed twice twice', async () => {
     const calls = listenedCalls({ mail: plainTool((_args, context) => context.background(() => 'x')) });
     const told: string[] = [];
     const listener = ({ type }: { readonly type: string }) => told.push(type);
@@ -183,15 +183,15 @@ describe('a queue of tasks', () => {
     expect(calls.events.filter((event) => event === 'task-start mail')).toHaveLength(1);
   });
 
-  test.each([0, -1, 1.5, Number.NaN])('of maxRunning %d cannot be made', (maxRunning) => {
+  test.each([0, -1, 1.5, Number.NaN])('refuses maxRunning %d', (maxRunning) => {
     expect(() => new TaskQueue({ maxRunning })).toThrow('maxRunning');
   });
 });
 
-describe('which queue it is', () => {
+describe('the queue of a call', () => {
   const mail = () => plainTool((_args, context) => context.background(() => new Promise(() => {})));
 
-  test('the registry’s own, which its views share, unless it was given one', async () => {
+  test('is that of the registry, shared with its views, unless one was given', async () => {
     const tools = new ToolRegistry().register(mail());
     await tools.view({ allow: ['*'] }).executeWithContext('work', {}, {}, () => {});
     expect(tools.tasks.tasks).toHaveLength(1);
@@ -199,7 +199,7 @@ describe('which queue it is', () => {
     expect(new ToolRegistry({ tasks }).tasks).toBe(tasks);
   });
 
-  test('that of the call, where it brings one', async () => {
+  test('is the one that the call passes', async () => {
     const tasks = new TaskQueue();
     const tools = new ToolRegistry().register(mail());
     await tools.invoke({ id: '1', name: 'work', arguments: {} }, {}, { tasks, onAsyncResult: () => {} });

@@ -12,7 +12,7 @@ describe('registering', () => {
     expect(tools.getSummaries()).toEqual(['- `a` - new', '- `b` - b']);
   });
 
-  test('everything that is wrong is thrown at once, and nothing is registered', () => {
+  test('all faults are thrown at once, and nothing is registered', () => {
     const tools = new ToolRegistry();
     const wrong = [
       tool('fine'),
@@ -41,7 +41,7 @@ describe('registering', () => {
     expect(tools.count()).toBe(0);
   });
 
-  test.each(['a'.repeat(65), '', 'get-', 'a b', 'a.b', '-a', 'ä'])('the name %j is judged', (name) => {
+  test.each(['a'.repeat(65), '', 'get-', 'a b', 'a.b', '-a', 'ä'])('the name %j is validated', (name) => {
     const register = () => new ToolRegistry().register(tool(name));
     if (name === 'get-') expect(register).not.toThrow();
     else expect(register).toThrow(/not accepted by every provider/);
@@ -79,7 +79,7 @@ describe('factories', () => {
     expect(made).toEqual([0, 1, 2]);
   });
 
-  test('one that throws later makes that call an error', async () => {
+  test('a factory that throws later fails that call', async () => {
     let isBroken = false;
     const tools = new ToolRegistry().register(() => {
       if (isBroken) throw new Error('no database');
@@ -120,7 +120,7 @@ describe('views', () => {
     expect(view.toProviderDefs().map(({ function: { name } }) => name)).toEqual(shown);
   });
 
-  test('what is hidden cannot be called either, and looks as if it were not there', async () => {
+  test('a hidden tool cannot be called and is reported as not found', async () => {
     const view = tools.view({ deny: ['*_delete'] });
     expect(view.get('orders_delete')).toBeUndefined();
     expect((await view.execute('orders_delete')).forLLM).toBe('tool not found: orders_delete');
@@ -137,7 +137,7 @@ describe('views', () => {
     ).toEqual(['orders_find']);
   });
 
-  test('a view shows what is registered later, and cannot be written itself', () => {
+  test('a view shows tools registered later and cannot be modified itself', () => {
     const growing = new ToolRegistry().register(tool('a'));
     const view = growing.view({ deny: ['b'] });
     const before = view.toProviderDefs();
@@ -149,7 +149,7 @@ describe('views', () => {
     expect(() => view.merge(tools)).toThrow(/a view cannot be changed/);
   });
 
-  test('merging a view copies only what it shows', () => {
+  test('merging a view copies only its visible tools', () => {
     expect(new ToolRegistry().merge(tools.view({ allow: ['ping'] })).list()).toEqual(['ping']);
   });
 });
@@ -168,7 +168,7 @@ describe('running', () => {
     expect([answer.toolCallId, toolCallId]).toEqual(['call_2', 'ours']);
   });
 
-  test('a call that would have to suspend is an error result, and its body does not run', async () => {
+  test('a call that would suspend is an error result, and its body does not run', async () => {
     const fail = () => {
       throw new Error('must not run');
     };
@@ -182,7 +182,7 @@ describe('running', () => {
     }
   });
 
-  test('the registry’s timeout and mask hold for every way of calling', async () => {
+  test('the timeout and mask of the registry apply to every way of calling', async () => {
     const tools = new ToolRegistry({ toolTimeoutMs: 5, describeError: () => 'out of order' }).register(
       tool('never', { execute: () => new Promise(() => {}) }),
       tool('broken', {
@@ -196,7 +196,7 @@ describe('running', () => {
     expect((await tools.view({ allow: ['*'] }).execute('broken')).forLLM).toBe('out of order');
   });
 
-  test('a tool whose schema is written anew at each access is called and offered all the same', async () => {
+  test('a tool whose schema is a getter that returns a new object is offered and called', async () => {
     const fresh = {
       ...tool('fresh'),
       get parameters() {

@@ -24,7 +24,7 @@ function registry() {
   );
 }
 
-/** Notes what it sees. */
+/** Records the events it receives. */
 function watcher(seen: unknown[]): CallWatcher {
   return {
     async aroundCall({ request, make }) {
@@ -38,7 +38,7 @@ function watcher(seen: unknown[]): CallWatcher {
 
 const STEPS = ['find', 'check', 'allow', 'run', 'write'];
 
-test('ToolRegistry.watch shows every call, whoever makes it, with its steps', async () => {
+test('ToolRegistry.watch reports every call of any caller, with its steps', async () => {
   const tools = registry();
   const seen: unknown[] = [];
   tools.watch(watcher(seen));
@@ -56,7 +56,7 @@ test('ToolRegistry.watch shows every call, whoever makes it, with its steps', as
   expect(seen).toEqual(Array(6).fill({ tool: 'add', status: 'settled', steps: STEPS, text: '3' }));
 });
 
-test('ToolRegistry.watch shows a call that is rejected, and one of no tool', async () => {
+test('ToolRegistry.watch reports rejected calls and calls of unknown tools', async () => {
   const tools = registry();
   const seen: unknown[] = [];
   tools.watch(watcher(seen));
@@ -65,7 +65,7 @@ test('ToolRegistry.watch shows a call that is rejected, and one of no tool', asy
   expect(seen).toMatchObject([{ steps: ['find', 'check', 'write'] }, { steps: ['write'] }]);
 });
 
-test('ToolRegistry.watch lets a watcher hold a call and refuse it', async () => {
+test('ToolRegistry.watch allows a watcher to pause and refuse a call', async () => {
   const tools = registry();
   let release: () => void = () => {};
   tools.watch({
@@ -86,7 +86,7 @@ test('ToolRegistry.watch lets a watcher hold a call and refuse it', async () => 
   expect((await call).forLLM).toContain('not now');
 });
 
-test('ToolRegistry.watch ends with what it returned, and takes one watcher at a time', async () => {
+test('ToolRegistry.watch stops with the returned function and allows one watcher at a time', async () => {
   const tools = registry();
   const seen: unknown[] = [];
   const end = tools.watch(watcher(seen));
