@@ -49,20 +49,23 @@ describe('the container of a call', () => {
     expect(events).toEqual(['opened', 'completed', 'disposed']);
   });
 
-  test.each(['throws', 'rejects'])('if its disposal %s, the error is logged and the result is unchanged', async (how) => {
-    const { logger, lines } = logbook();
-    const failure = new Error('stuck');
-    const dispose = () => {
-      if (how === 'throws') throw failure;
-      return Promise.reject(failure);
-    };
-    const resolve = <Instance>() => 'x' as Instance;
-    const tool = plainTool((_args, context) => context.resolve('a'), {
-      container: { resolve, createScope: () => ({ resolve, dispose }) },
-    });
-    expect((await call(tool, { logger })).result.forLLM).toBe('x');
-    expect(lines.at(-1)).toMatchObject({ level: 'error', fields: { error: { message: 'stuck' } } });
-  });
+  test.each(['throws', 'rejects'])(
+    'if its disposal %s, the error is logged and the result is unchanged',
+    async (how) => {
+      const { logger, lines } = logbook();
+      const failure = new Error('stuck');
+      const dispose = () => {
+        if (how === 'throws') throw failure;
+        return Promise.reject(failure);
+      };
+      const resolve = <Instance>() => 'x' as Instance;
+      const tool = plainTool((_args, context) => context.resolve('a'), {
+        container: { resolve, createScope: () => ({ resolve, dispose }) },
+      });
+      expect((await call(tool, { logger })).result.forLLM).toBe('x');
+      expect(lines.at(-1)).toMatchObject({ level: 'error', fields: { error: { message: 'stuck' } } });
+    },
+  );
 
   test('of the scope wins and is not disposed; without any container the error suggests the option', async () => {
     const { events, tool } = scopedTool((_args, context) => context.resolve('a'));

@@ -53,7 +53,12 @@ describe('a queue of tasks', () => {
       { conversationId: 'a', chatId: '2' },
       false,
     ],
-    ['channel and chat id that contain the separator', { channel: 'c:1', chatId: '2' }, { channel: 'c', chatId: '1:2' }, true],
+    [
+      'channel and chat id that contain the separator',
+      { channel: 'c:1', chatId: '2' },
+      { channel: 'c', chatId: '1:2' },
+      true,
+    ],
     ['nothing: calls without ids share a queue', {}, { data: {} }, false],
   ])('separates conversations by %s', async (_by, one, other, isApart) => {
     const order = await orderOf([one, one, one, one, other], 1);
