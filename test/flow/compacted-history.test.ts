@@ -98,10 +98,24 @@ describe('compactHistory', () => {
     expect(provider.requests[0]?.messages).toEqual([user('only this')]);
   });
 
-  test('rejects the run with the fault if it returns an invalid history', async () => {
+  test('fails the run with the fault if it returns an invalid history', async () => {
     const { provider, config } = setup();
-    const run = runToolLoop({ ...config, compactHistory: () => [{ role: 'bot' }] as never }, [user('a')]);
-    await expect(run).rejects.toThrow(/what compactHistory returns: messages\[0\] has the role "bot"/);
+    const compactHistory = () => [{ role: 'bot' }] as never;
+    const run = await runToolLoop({ ...config, compactHistory }, [user('a')]);
+    expect(run).toMatchObject({ status: 'failed', error: { name: 'RequestRefused' } });
+    expect(run.error?.message).toMatch(/what compactHistory returns: messages\[0\] has the role "bot"/);
+    expect(provider.requests).toEqual([]);
+  });
+
+  test.each(['compactHistory', 'prepareStep'])('an abort ends a run whose %s never returns', async (name) => {
+    const { provider, config } = setup();
+    const aborting = new AbortController();
+    const never = () => {
+      queueMicrotask(() => aborting.abort());
+      return new Promise<never>(() => {});
+    };
+    const run = await runToolLoop({ ...config, [name]: never, signal: aborting.signal }, [user('a')]);
+    expect(run.status).toBe('aborted');
     expect(provider.requests).toEqual([]);
   });
 

@@ -108,6 +108,81 @@ describe('output, with a model with response format', () => {
     return { provider: formatted, requests: provider.requests };
   }
 
+  test.each(['length', 'content_filter'] as const)(
+    'an answer that was cut off (%s) is requested again and never completed by a repair',
+    async (finishReason) => {
+      const cut = { content: '{"orders":[{"id":"1"},{"id":"2"}', finishReason };
+      const whole = '{"orders":[{"id":"1"},{"id":"2"},{"id":"3"}]}';
+      const orders = z.object({ orders: z.array(z.object({ id: z.string() })) });
+      for (const supportsResponseFormat of [() => true, undefined]) {
+        const scripted = script(cut, { content: whole });
+        const provider: LLMProvider = {
+          chat: (request) => scripted.chat(request),
+          ...(supportsResponseFormat && { supportsResponseFormat }),
+        };
+        const run = await runToolLoop({ provider, model: 'm', output: orders }, hello);
+        expect(run.output).toEqual(JSON.parse(whole));
+        expect(scripted.requests).toHaveLength(2);
+      }
+      const provider = script(cut, cut);
+      const run = await runToolLoop({ provider, model: 'm', output: orders }, hello);
+      expect(run).toMatchObject({ status: 'failed', error: { name: 'InvalidOutput' }, content: cut.content });
+      expect(run.error?.message).toContain(`cut off (${finishReason})`);
+    },
+  );
+
+  test('a tool of the run with the name of the answer’s tool is refused', async () => {
+    const own = defineTool({
+      name: 'final_answer',
+      description: 'Mine',
+      parameters: {},
+      execute: () => 'mine',
+    });
+    const run = runToolLoop({ provider: script(), model: 'm', tools: [own], output: schema }, hello);
+    await expect(run).rejects.toMatchObject({ code: 521, message: expect.stringContaining('final_answer') });
+  });
+
+  test.each([
+    [
+      'responseForm that throws',
+      {
+        responseForm: () => {
+          throw new Error('no form');
+        },
+      },
+      /no form/,
+    ],
+    [
+      'responseForm without restore',
+      { responseForm: (given: JsonSchema) => ({ schema: given }) },
+      /responseForm/,
+    ],
+    [
+      'supportsResponseFormat that is not a function',
+      { supportsResponseFormat: true },
+      /supportsResponseFormat/,
+    ],
+    [
+      'restore that throws',
+      {
+        responseForm: (given: JsonSchema) => ({
+          schema: given,
+          restore: () => {
+            throw new Error('no way back');
+          },
+        }),
+      },
+      /no way back/,
+    ],
+  ])('a provider with a %s fails the run, with the history', async (_what, methods, message) => {
+    const { provider } = native(JSON.stringify(answer));
+    const wrong = { ...provider, ...methods } as never;
+    const run = await runToolLoop({ provider: wrong, model: 'm', output: schema }, hello);
+    expect(run).toMatchObject({ status: 'failed', error: { name: 'ProviderFailed' } });
+    expect(run.error?.message).toMatch(message);
+    expect(run.messages.length).toBeGreaterThan(0);
+  });
+
   test('a provider receives the schema unchanged, or in the form that its responseForm returns', async () => {
     // The strict form would differ: `degrees` is optional.
     const output: JsonSchema = {

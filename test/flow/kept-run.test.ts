@@ -278,7 +278,7 @@ describe('checkpoint', () => {
     });
   });
 
-  test('stores the end of a run that throws', async () => {
+  test('stores the end of a run that throws or whose prepareStep throws', async () => {
     const limit = kept([calls('add')]);
     const run = runToolLoop({ ...limit, maxIterations: 1, onLimit: 'throw' }, messages);
     await expect(run).rejects.toMatchObject({ name: 'ToolLoopLimitReached' });
@@ -291,11 +291,14 @@ describe('checkpoint', () => {
       if (step === 2) throw new Error('the author erred');
       return undefined;
     };
-    await expect(runToolLoop({ ...thrown, prepareStep }, messages)).rejects.toThrow('the author erred');
+    expect(await runToolLoop({ ...thrown, prepareStep }, messages)).toMatchObject({
+      status: 'failed',
+      toolCalls: [{ name: 'add', status: 'success' }],
+    });
     expect(thrown.store.read('r')).toMatchObject({ status: 'ended' });
     expect(thrown.store.read('r')?.entries.at(-1)).toMatchObject({
       status: 'failed',
-      error: { message: 'the author erred' },
+      error: { message: expect.stringContaining('the author erred') },
     });
   });
 

@@ -351,11 +351,12 @@ describe('requests', () => {
     expect(requests[1]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
   });
 
-  test('prepareStep that returns an unknown option rejects the run', async () => {
+  test('prepareStep that returns an unknown option fails the run', async () => {
     const { provider } = maker([]);
     const prepareStep = () => ({ tool: 'look' }) as never;
-    await expect(runToolLoop({ provider, model: 'm', prepareStep }, hello)).rejects.toMatchObject({
-      code: 521,
+    expect(await runToolLoop({ provider, model: 'm', prepareStep }, hello)).toMatchObject({
+      status: 'failed',
+      error: { name: 'RequestRefused', cause: { code: 521 } },
     });
   });
 });

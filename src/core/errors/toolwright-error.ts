@@ -275,8 +275,8 @@ export const ERROR_TABLE = {
   },
   RequestRefused: {
     code: 536,
-    happened: 'A hook refused a request or its reply, or it failed.',
-    remedy: 'Nothing, if that was intended. Otherwise fix the hook; read `cause`.',
+    happened: 'A hook refused a request or its reply, or a hook, `prepareStep` or `compactHistory` failed.',
+    remedy: 'Nothing, if that was intended. Otherwise fix the function; read `cause`.',
   },
   ResultWithheld: {
     code: 537,

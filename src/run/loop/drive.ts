@@ -44,6 +44,7 @@ import {
 import {
   assistantMessage,
   type CallingMessage,
+  isTruncated,
   keyOfCall,
   openMessage,
   type ParsedCall,
@@ -226,7 +227,9 @@ function answeredInText(run: LoopRun, response: LLMResponse): MaybeLater<LoopEnd
   };
   if (content.trim() !== '' || run.toolCalls.some(hasSpoken)) {
     run.messages.push(assistantMessage(response, []));
-    return run.output === undefined ? { status: 'completed', content } : run.output.endWithText(run, content);
+    return run.output === undefined
+      ? { status: 'completed', content }
+      : run.output.endWithText(run, response);
   }
   if (!run.isAskedAgain && run.iterations < run.maxIterations) {
     run.isAskedAgain = true;
@@ -279,7 +282,7 @@ function replyEvent(
 /** Adds a message with calls to the history; calls of a reply that was cut off cannot be trusted, and are answered. */
 function acceptCalls(run: LoopRun, message: CallingMessage): CallingMessage {
   run.messages.push(assistantMessage(message.reply, message.calls));
-  if (!isTruncated(message)) return message;
+  if (!isTruncated(message.finishReason)) return message;
   const calls = message.calls.map((call) => {
     const text = `The reply was cut off (${message.finishReason}), so the call of '${call.name}' was not run. Send it again, shorter.`;
     const error = new ToolwrightError('ReplyTruncated', text);
@@ -324,7 +327,7 @@ function isDecided({ journal }: ParsedCall): boolean {
 
 function makeOpenCalls(run: LoopRun, message: CallingMessage): MaybeLater<unknown> {
   const { calls } = message;
-  if (isTruncated(message)) return emitTruncated(run, calls);
+  if (isTruncated(message.finishReason)) return emitTruncated(run, calls);
   const scope = new HistoryScope(run.scope, run.messages);
   const [only] = calls;
   if (only !== undefined && calls.length === 1) return makeUnlessMade(run, scope, only);
@@ -367,10 +370,6 @@ function makeParallel(run: LoopRun, scope: CallScope, calls: readonly ParsedCall
 function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLater<void> {
   if (call.record !== undefined || call.suspension !== undefined) return undefined;
   return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
-}
-
-function isTruncated({ finishReason }: CallingMessage): boolean {
-  return finishReason === 'length' || finishReason === 'content_filter';
 }
 
 async function emitTruncated({ sink }: LoopRun, calls: readonly ParsedCall[]): Promise<void> {
@@ -777,7 +776,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     toolCalls: record?.toolCalls.map(restoredRecord) ?? [],
     iterations: record?.iterations ?? 0,
     usage: record?.usage ?? NO_USAGE,
-    output: config.output === undefined ? undefined : new FinalAnswer(config.output),
+    output: config.output === undefined ? undefined : new FinalAnswer(config.output, tools),
   };
 }
 

@@ -2,6 +2,7 @@ import type { CallRecord } from '../../core/contract/call.js';
 import type { JsonObject, SchemaSource } from '../../core/contract/json-schema.js';
 import type {
   LLMProvider,
+  LLMResponse,
   Message,
   ResponseForm,
   ResponseFormat,
@@ -9,12 +10,16 @@ import type {
   ToolSchema,
 } from '../../core/contract/llm-provider.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
+import { refuseOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord } from '../../core/kernel/json.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { LoopEnd } from './events.js';
+import { isTruncated } from './messages.js';
 
 /** The tool that the model calls to answer, if its provider does not support response schemas. */
 const NAME = 'final_answer';
@@ -43,8 +48,20 @@ export class FinalAnswer {
   /** The form in which the last request asked for a text; `undefined` if it asked for a call. */
   #form: ResponseForm | undefined;
 
-  /** @throws ToolDeclarationError for a schema that does not describe an object. */
-  constructor(source: SchemaSource) {
+  /**
+   * @throws ToolDeclarationError for a schema that does not describe an object; InvalidOptionsError (521) if a tool of
+   * the run has the name of the answer's tool.
+   */
+  constructor(source: SchemaSource, tools: ToolRegistry) {
+    if (tools.offered(NAME) !== undefined)
+      refuseOptions([
+        {
+          where: 'the config of the loop',
+          option: 'output',
+          problem: `a tool of the run is named '${NAME}', which is the tool of the answer`,
+          fix: 'another name for the tool',
+        },
+      ]);
     const description =
       'Gives the final answer and ends the conversation. Call it once, when all else is done.';
     this.#tool = toDefinition(
@@ -56,10 +73,13 @@ export class FinalAnswer {
 
   offer(provider: LLMProvider, model: string): OfferedAnswer {
     this.#form = undefined;
-    if (!provider.supportsResponseFormat?.(model)) return { tool: toolToSchema(this.#tool) };
+    if (provider.supportsResponseFormat?.(model) !== true) return { tool: toolToSchema(this.#tool) };
     const { parameters } = this.#tool;
-    this.#form = provider.responseForm?.(parameters) ?? { schema: parameters, restore: (value) => value };
-    return { format: { type: 'json', schema: this.#form.schema, name: NAME } };
+    const form = provider.responseForm?.(parameters) ?? { schema: parameters, restore: (value) => value };
+    if (!isRecord(form.schema) || typeof form.restore !== 'function')
+      throw new TypeError('`responseForm` of the provider must return { schema, restore } or undefined');
+    this.#form = form;
+    return { format: { type: 'json', schema: form.schema, name: NAME } };
   }
 
   /** The calls of a reply; those that are the answer get their record. */
@@ -74,21 +94,33 @@ export class FinalAnswer {
   /**
    * The end of a run whose model has answered in text; if that is not a valid answer, the model is asked again once.
    */
-  async endWithText(run: AnsweringRun, text: string): Promise<LoopEnd | undefined> {
-    let args: ToolCall['arguments'] = text;
-    const read = readArguments(text);
-    if (this.#form !== undefined && read.ok) args = this.#form.restore(read.value) as JsonObject;
-    const record = await this.#call(NAME, args);
-    const [end] = endOf(record);
-    if (end !== undefined) return { ...end, content: text };
-    const { forLLM } = record.result;
+  async endWithText(run: AnsweringRun, { content, finishReason }: LLMResponse): Promise<LoopEnd | undefined> {
+    let problem = `The reply was cut off (${finishReason}). Send it again, shorter.`;
+    if (!isTruncated(finishReason)) {
+      let args: ToolCall['arguments'] = content;
+      const read = readArguments(content);
+      try {
+        if (this.#form !== undefined && read.ok) args = this.#form.restore(read.value) as JsonObject;
+      } catch (cause) {
+        const message = `The provider could not convert the answer: ${errorMessage(cause)}`;
+        return {
+          status: 'failed',
+          content,
+          error: new ToolwrightError('ProviderFailed', message, { cause }),
+        };
+      }
+      const record = await this.#call(NAME, args);
+      const [end] = endOf(record);
+      if (end !== undefined) return { ...end, content };
+      problem = record.result.forLLM;
+    }
     if (run.isAnswerAsked) {
-      const message = `The model gave no answer that fits the schema. ${forLLM}`;
-      return { status: 'failed', content: text, error: new ToolwrightError('InvalidOutput', message) };
+      const message = `The model gave no answer that fits the schema. ${problem}`;
+      return { status: 'failed', content, error: new ToolwrightError('InvalidOutput', message) };
     }
     run.isAnswerAsked = true;
-    const content = this.#form ? `${forLLM}\nSend the whole answer again, as JSON only.` : REQUEST;
-    run.messages.push({ role: 'user', content });
+    const request = this.#form ? `${problem}\nSend the whole answer again, as JSON only.` : REQUEST;
+    run.messages.push({ role: 'user', content: request });
     return undefined;
   }
 

@@ -60,6 +60,11 @@ export function toolMessage(toolCallId: string, result: ToolResult, notes: reado
   return isMoreThanText ? { ...message, parts: result.content } : message;
 }
 
+/** Whether a reply was cut off, so that its calls and its answer cannot be trusted. */
+export function isTruncated(finishReason: FinishReason): boolean {
+  return finishReason === 'length' || finishReason === 'content_filter';
+}
+
 /**
  * A call with parsed arguments, for the history and for the tool. It gets its `record`, or its `suspension` if it
  * waits; a call with neither has not begun, or was running when its process crashed.

@@ -34,6 +34,7 @@ import {
   listOf,
   MILLISECONDS,
   type OptionRule,
+  type OptionTable,
   objectOf,
   oneOf,
   optionFaults,
@@ -385,7 +386,9 @@ interface GivenResume {
  * @throws InvalidOptionsError (521) for invalid options, for options inside a scope, and for an invalid config.
  */
 export function readResume({ config, options, others = [] }: GivenResume): ResumeOptions {
-  const isScope = !isRecord(options) || Object.keys(options).every((name) => SCOPE.rules.has(name));
+  const names = isRecord(options) ? Object.keys(options) : [];
+  const has = ({ rules }: OptionTable) => names.some((name) => rules.has(name));
+  const isScope = names.length === 0 || (has(SCOPE) && !has(RESUME_OPTIONS));
   const read = (isScope ? { scope: options } : options) as ResumeOptions;
   refuseOptions([
     ...invalidOptions(config, RESUME_CONFIG),

@@ -219,7 +219,17 @@ async function prepareAndSend(run: LoopRun, withTools: boolean): Promise<Reply> 
   if (taken !== undefined) await taken;
   // The reader may have aborted the run at this event; then no request is sent.
   if (signal?.aborted) return ABORTED;
-  const settings = (config.prepareStep ?? config.compactHistory) && (await prepareRequest(run));
+  const { prepareStep, compactHistory } = config;
+  let settings: StepSettings | undefined;
+  try {
+    const prepared = (prepareStep ?? compactHistory) && prepareRequest(run);
+    settings = await (prepared && signal ? unlessAborted(prepared, signal) : prepared);
+  } catch (cause) {
+    if (signal?.aborted) return ABORTED;
+    const names = [prepareStep && 'prepareStep', compactHistory && 'compactHistory'].filter(Boolean);
+    const problem = `${names.join(' or ')} failed: ${errorMessage(cause)}`;
+    return refusedReply('beforeRequest', problem, cause);
+  }
   if (signal?.aborted) return ABORTED;
   // A returned promise resolves later than an awaited one.
   return await send(run, { withTools, settings });
@@ -227,7 +237,15 @@ async function prepareAndSend(run: LoopRun, withTools: boolean): Promise<Reply> 
 
 function send(run: LoopRun, offer: Offer): Promise<Reply> {
   run.iterations += 1;
-  const question = questionOf(run, offer);
+  let question: ModelQuestion;
+  try {
+    question = questionOf(run, offer);
+  } catch (cause) {
+    // A method of the provider has failed, for example `responseForm`.
+    run.iterations -= 1;
+    const error = new ToolwrightError('ProviderFailed', `LLM call failed: ${errorMessage(cause)}`, { cause });
+    return Promise.resolve({ ok: false, reason: 'failed', error });
+  }
   const { trace } = question;
   return ask(run, question).then(
     (reply) => {
@@ -333,22 +351,16 @@ async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
   const { config, iterations, messages, usage, signal } = run;
   const { prepareStep, compactHistory, model } = config;
   const known = { step: iterations + 1, usage, signal };
-  try {
-    const settings =
-      prepareStep && (await settingsOf(prepareStep, { ...known, messages: messages.slice(), model }));
-    if (compactHistory === undefined || settings?.messages !== undefined || signal?.aborted) return settings;
-    const kept = keptOf.get(compactHistory)?.(messages);
-    if (kept !== undefined) return { ...settings, messages: kept };
-    const asked = settings?.model ?? model;
-    const compacted = await compactHistory(messages.slice(), { ...known, model: asked });
-    const { messages: carried, repairs } = compactedHistory(compacted, messages);
-    run.sent.reportRepairs(repairs);
-    return { ...settings, messages: carried };
-  } catch (error) {
-    // The preparation was interrupted with the run.
-    if (signal?.aborted) return undefined;
-    throw error;
-  }
+  const settings =
+    prepareStep && (await settingsOf(prepareStep, { ...known, messages: messages.slice(), model }));
+  if (compactHistory === undefined || settings?.messages !== undefined || signal?.aborted) return settings;
+  const kept = keptOf.get(compactHistory)?.(messages);
+  if (kept !== undefined) return { ...settings, messages: kept };
+  const asked = settings?.model ?? model;
+  const compacted = await compactHistory(messages.slice(), { ...known, model: asked });
+  const { messages: carried, repairs } = compactedHistory(compacted, messages);
+  run.sent.reportRepairs(repairs);
+  return { ...settings, messages: carried };
 }
 
 function targetOf({ config, fallback, failedOver }: LoopRun): ProviderTarget {
