@@ -27,7 +27,7 @@ const described = (target: typeof Base) =>
     declaredIn.name,
   ]);
 
-test('tools of a base class are tools of the subclass, and redeclaring one replaces it in its place', () => {
+test('tools of a base class are tools of the subclass, and a redeclared tool replaces it in its position', () => {
   expect(described(Derived)).toEqual([
     ['find', 'derived find', 'Derived'],
     ['list', 'base list', 'Base'],
@@ -35,14 +35,14 @@ test('tools of a base class are tools of the subclass, and redeclaring one repla
   ]);
 });
 
-test('a subclass never leaks into its base', () => {
+test('tools of a subclass are not tools of its base class', () => {
   expect(described(Base)).toEqual([
     ['find', 'base find', 'Base'],
     ['list', 'base list', 'Base'],
   ]);
 });
 
-test('two subclasses of one base do not see each other', () => {
+test('two subclasses of one base class have separate tools', () => {
   class One extends Base {
     @Tool('one')
     one() {}
@@ -55,7 +55,7 @@ test('two subclasses of one base do not see each other', () => {
   expect(toolMethods(Two).map(({ record }) => record.key)).toEqual(['find', 'list', 'two']);
 });
 
-test('tools of a mixin are tools of the class that it makes', () => {
+test('tools of a mixin are tools of the class that extends it', () => {
   // biome-ignore lint/suspicious/noExplicitAny: TypeScript wants exactly this of a mixin
   function WithPing<Class extends new (...args: any[]) => object>(Parent: Class) {
     class Pinging extends Parent {
@@ -71,7 +71,7 @@ test('tools of a mixin are tools of the class that it makes', () => {
   expect(toolMethods(Host).map(({ record }) => record.key)).toEqual(['find', 'list', 'ping', 'host']);
 });
 
-test('the record of a class is invisible to whoever enumerates the class', () => {
+test('the metadata of a class is not enumerable', () => {
   expect(Object.keys(Base)).toEqual([]);
   expect(JSON.stringify(Object.getOwnPropertyNames(Derived).sort())).toBe(
     JSON.stringify(['length', 'name', 'prototype']),
@@ -79,7 +79,7 @@ test('the record of a class is invisible to whoever enumerates the class', () =>
   expect(readRecord(Derived)).not.toBe(readRecord(Base));
 });
 
-test('a toolset that is loaded is known once, however often it is decorated', () => {
+test('a toolset is listed once, however often it is decorated', () => {
   @Toolset({ prefix: 'b' })
   @Toolset({ prefix: 'a' })
   class Twice {}

@@ -39,13 +39,13 @@ async function logIn(telemetry: ReturnType<typeof openTelemetry>): Promise<strin
   );
 }
 
-test('openTelemetry records no contents unless it is asked for them', async () => {
+test('openTelemetry records no contents by default', async () => {
   const told = await logIn(openTelemetry());
   expect(told).not.toMatch(/in-arguments|in-result|in-message|abcdefgh12345678/);
   expect(recording.span('execute_tool login').attributes['gen_ai.tool.name']).toBe('login');
 });
 
-test('openTelemetry records contents without the secrets that the log leaves out', async () => {
+test('openTelemetry records contents without the secrets that the log redacts', async () => {
   const told = await logIn(openTelemetry({ content: true }));
   expect(told).toMatch(/ada-in-arguments/);
   expect(told).toMatch(/welcome-in-result/);
@@ -60,13 +60,13 @@ test('openTelemetry records contents without the secrets that the log leaves out
   });
 });
 
-test('openTelemetry records only those contents that it is asked for', async () => {
+test('openTelemetry records only the contents that are enabled', async () => {
   const told = await logIn(openTelemetry({ content: { results: true } }));
   expect(told).toMatch(/welcome-in-result/);
   expect(told).not.toMatch(/in-arguments|in-message/);
 });
 
-test('openTelemetry records no arguments of a registry that does not log them', async () => {
+test('openTelemetry records no arguments of a registry with logArguments: false', async () => {
   const telemetry = openTelemetry({ content: true });
   const tools = new ToolRegistry({ telemetry, logArguments: false }).register(login);
   await tools.execute('login', args);
@@ -75,7 +75,7 @@ test('openTelemetry records no arguments of a registry that does not log them', 
   );
 });
 
-test('contents that hooks hide from models and tools are hidden from what is recorded', async () => {
+test('contents that hooks hide from models and tools are not recorded', async () => {
   const telemetry = openTelemetry({ content: true });
   const find = defineTool({
     name: 'find',
@@ -87,7 +87,7 @@ test('contents that hooks hide from models and tools are hidden from what is rec
   const tools = new ToolRegistry({ telemetry, hooks }).register(find);
   const provider = new ScriptedProvider([
     { toolCalls: [{ id: 'c1', name: 'find', arguments: { mail: 'bob@example.org' } }] },
-    // Arguments that fit nothing are not told as they came, either.
+    // Invalid arguments must not be recorded unmasked, either.
     { toolCalls: [{ id: 'c2', name: 'find', arguments: { mail: ['dan@example.org'] } }] },
     { content: 'carol@example.org has written' },
   ]);
@@ -100,7 +100,7 @@ test('contents that hooks hide from models and tools are hidden from what is rec
   expect(told).toMatch(/has written/);
 });
 
-test('contents of a request that a hook or a budget refuses are not recorded: it never went out', async () => {
+test('contents of a request that a hook or a budget refuses are not recorded, because it was never sent', async () => {
   const refusing = { name: 'no', beforeRequest: () => ({ refuse: 'not now' }) };
   for (const others of [{ hooks: [refusing] }, { budget: { steps: 0 } }]) {
     const telemetry = openTelemetry({ content: true });
@@ -110,7 +110,7 @@ test('contents of a request that a hook or a budget refuses are not recorded: it
   expect(JSON.stringify(recording.spans.map(({ attributes }) => attributes))).not.toMatch(/in-message/);
 });
 
-test('what failed is told by an event, with words only where contents are asked for', async () => {
+test('a failure is recorded as an event, with its message only if contents are enabled', async () => {
   const failing = defineTool({
     ...{ name: 'fail', description: 'Fails', parameters: { type: 'object', properties: {} } },
     execute: () => {
@@ -145,7 +145,7 @@ test('what failed is told by an event, with words only where contents are asked 
   ]);
 });
 
-test('what is thrown in a tool is told by its type alone unless results are asked for', async () => {
+test('an error that a tool throws is recorded with its type only, unless results are enabled', async () => {
   const broken = defineTool({
     name: 'broken',
     description: 'Breaks',
@@ -163,7 +163,7 @@ test('what is thrown in a tool is told by its type alone unless results are aske
   expect([told?.attributes['error.type'], told?.status.message]).toEqual(['RangeError', 'secret-in-error']);
 });
 
-test('a call that is not sampled has no attributes, and is measured and passed on all the same', async () => {
+test('a call that is not sampled has no attributes, but is measured and propagates its context', async () => {
   await recording.end();
   recording = new Recording({ sampler: new AlwaysOffSampler() });
   let active: string | undefined;
@@ -183,7 +183,7 @@ test('a call that is not sampled has no attributes, and is measured and passed o
   expect((await recording.points()).map(({ name }) => name)).toEqual(['gen_ai.execute_tool.duration']);
 });
 
-test('without an SDK nothing is traced, and telemetry that was made before the SDK records once it is there', async () => {
+test('without an SDK nothing is recorded, and existing telemetry records once an SDK is registered', async () => {
   await recording.end();
   const telemetry = openTelemetry();
   expect(telemetry.isOn).toBe(false);
@@ -202,7 +202,7 @@ test('complete records its request', async () => {
   expect(recording.names).toEqual(['chat m']);
 });
 
-test('a thousand calls at a time each have one span, whose context is active in them and in no other', async () => {
+test('each of a thousand concurrent calls has one span, whose context is active only in that call', async () => {
   const seen = new Map<string, string>();
   const wait = defineTool({
     name: 'wait',
@@ -224,7 +224,7 @@ test('a thousand calls at a time each have one span, whose context is active in 
   expect(spans).toHaveLength(1000);
 });
 
-test('whatever a tool is given and gives, recording it throws nothing and changes no result', async () => {
+test('recording never throws and never changes a result, whatever the arguments and results are', async () => {
   const echo = defineTool({
     name: 'echo',
     description: 'Echoes',

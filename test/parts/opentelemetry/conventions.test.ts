@@ -14,7 +14,7 @@ interface Signal {
   readonly others: readonly string[];
 }
 
-/** The names of the conventions as they were published, with what they say of types and requirements. */
+/** The names of the published conventions, with their types and requirements. */
 const CONVENTIONS = JSON.parse(readFileSync('test/fixtures/gen-ai-conventions.json', 'utf8')) as {
   readonly attributes: Readonly<Record<string, string>>;
   readonly spans: Readonly<Record<string, Signal>>;
@@ -39,11 +39,11 @@ const IS_OF: Readonly<Record<string, (value: unknown) => boolean>> = {
   double: (value) => typeof value === 'number',
   boolean: (value) => typeof value === 'boolean',
   'string[]': (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
-  // Spans of this SDK take no structures: then it is their JSON.
+  // Spans of this SDK accept no structures, so the value is JSON.
   json: (value) => typeof value === 'string' && typeof JSON.parse(value) === 'object',
 };
 
-/** What is wrong with attributes, by the conventions. Our own are known by their name. */
+/** The violations of the conventions by the attributes. Our own attributes are recognized by their prefix. */
 function faults(
   attributes: Readonly<Record<string, unknown>>,
   { required, others }: Signal,
@@ -81,7 +81,7 @@ const usage = {
   reasoningTokens: 3,
 };
 
-/** A model that streams, thinks, and calls tools that succeed, fail and do not exist. */
+/** A model that streams, reasons, and calls tools that succeed, fail and do not exist. */
 function streamingModel(): LLMProvider {
   let requests = 0;
   const replies: readonly (() => Extract<LLMStreamPart, { type: 'response' }>['response'])[] = [
@@ -118,7 +118,7 @@ const KINDS = new Map([
   [SpanKind.SERVER, 'server'],
 ]);
 
-test('openTelemetry keeps to the published conventions, name by name, with contents and without them', async () => {
+test('openTelemetry uses the published conventions, name by name, with and without contents', async () => {
   for (const content of [false, true]) {
     const telemetry = openTelemetry({ content });
     const tools = new ToolRegistry({ telemetry }).register(weather);
@@ -184,7 +184,7 @@ test('openTelemetry keeps to the published conventions, name by name, with conte
   );
 });
 
-test('openTelemetry tells what failed by low-cardinality types, which are those of spans and metrics alike', async () => {
+test('openTelemetry records failures with low-cardinality types, the same in spans and metrics', async () => {
   const tools = new ToolRegistry({ telemetry: openTelemetry() }).register(weather);
   await tools.execute('weather', { city: 'Atlantis' });
   await tools.execute('weather', {});
@@ -193,7 +193,7 @@ test('openTelemetry tells what failed by low-cardinality types, which are those 
   expect(types).toEqual([
     ['execute_tool weather', 'TypeError'],
     ['execute_tool weather', 'InvalidArguments'],
-    // A name that a model makes up is not a name of a span.
+    // A tool name that a model made up is not part of a span name.
     ['execute_tool', 'ToolNotFound'],
   ]);
   const points = (await recording.points()).filter(({ name }) => name === 'gen_ai.execute_tool.duration');

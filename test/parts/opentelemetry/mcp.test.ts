@@ -27,7 +27,7 @@ const greet = defineTool({
 const served = () => new ToolRegistry({ telemetry: openTelemetry() }).register(greet);
 
 test.each(Object.entries(ERAS))(
-  'openTelemetry records a call over MCP %s once on each side, in one trace from the run to what the tool does',
+  'openTelemetry records a call over MCP %s once on each side, in one trace from the run to the tool',
   async (protocolVersion, options) => {
     const server = await listen(served());
     const client = await connectClient(server.url, { options });
@@ -77,7 +77,7 @@ test.each(Object.entries(ERAS))(
   },
 );
 
-test('openTelemetry records a failed tool and an unknown one of an MCP server by the names of its conventions', async () => {
+test('openTelemetry records failed and unknown tools of an MCP server with the names of the conventions', async () => {
   const server = await listen(served());
   const client = await connectClient(server.url);
   await client.callTool({ name: 'greet', arguments: { name: '' } });
@@ -87,13 +87,13 @@ test('openTelemetry records a failed tool and an unknown one of an MCP server by
   const [failed, unknown] = recording.spans;
   expect(failed?.attributes['error.type']).toBe('tool_error');
   expect(failed?.status.message).toBeUndefined();
-  // Whatever a client makes up would be a name of its own.
+  // Otherwise each name that a client makes up would create a span name.
   expect(unknown?.name).toBe('tools/call');
   expect(unknown?.attributes).toMatchObject({ 'rpc.response.status_code': '-32602' });
   expect(unknown?.attributes['error.type']).toBeUndefined();
 });
 
-test('openTelemetry records calls of imported tools as messages of a client where no registry records them', async () => {
+test('openTelemetry records calls of imported tools as client messages if no registry records them', async () => {
   const server = await listen(new ToolRegistry().register(greet));
   const client = await connectClient(server.url);
   const telemetry = openTelemetry();
@@ -109,7 +109,7 @@ test('openTelemetry records calls of imported tools as messages of a client wher
   ]);
 });
 
-test('openTelemetry makes a message of MCP a part of what was sent along with it', async () => {
+test('openTelemetry uses the traceparent of an MCP message as the parent of its span', async () => {
   const server = await listen(served());
   const client = await connectClient(server.url);
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';

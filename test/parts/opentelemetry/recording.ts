@@ -24,10 +24,10 @@ export interface MetricPoint {
   readonly value: unknown;
 }
 
-/** An SDK as an application registers it, and what it has recorded. */
+/** An SDK as an application registers it, and the data that it has recorded. */
 export class Recording {
   readonly #spans = new InMemorySpanExporter();
-  /** Ids of spans as they began, which clocks of a millisecond do not tell. */
+  /** Span ids in the order of their start, which a clock in milliseconds does not provide. */
   readonly #begun: string[] = [];
   readonly #metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   readonly #reader = new PeriodicExportingMetricReader({
@@ -58,13 +58,13 @@ export class Recording {
     metrics.setGlobalMeterProvider(this.#meters);
   }
 
-  /** The spans that have ended, in the order in which they began. */
+  /** The ended spans in the order of their start. */
   get spans(): readonly ReadableSpan[] {
     const order = (span: ReadableSpan) => this.#begun.indexOf(span.spanContext().spanId);
     return this.#spans.getFinishedSpans().toSorted((one, other) => order(one) - order(other));
   }
 
-  /** Each span with its parent, in order of the alphabet. */
+  /** Each span with its parent, in alphabetical order. */
   get family(): readonly string[] {
     return this.spans.map((span) => `${span.name} < ${this.parentOf(span) ?? '-'}`).toSorted();
   }
@@ -73,7 +73,7 @@ export class Recording {
     return this.spans.map(({ name }) => name);
   }
 
-  /** The span of this name; fails where there is none, or more than one. */
+  /** The span with this name; throws if there is not exactly one. */
   span(name: string): ReadableSpan {
     const found = this.spans.filter((span) => span.name === name);
     if (found.length !== 1)
@@ -81,13 +81,13 @@ export class Recording {
     return found[0] as ReadableSpan;
   }
 
-  /** The name of the span that this one is a part of. */
+  /** The name of the parent of a span. */
   parentOf(span: ReadableSpan): string | undefined {
     const id = span.parentSpanContext?.spanId;
     return this.spans.find((other) => other.spanContext().spanId === id)?.name;
   }
 
-  /** All that was measured so far. */
+  /** All measurements so far. */
   async points(): Promise<readonly MetricPoint[]> {
     await this.#reader.forceFlush();
     const latest = this.#metrics.getMetrics().at(-1);

@@ -37,7 +37,7 @@ const add = defineTool({
 
 const messages = [{ role: 'user' as const, content: 'What is 1 + 2?' }];
 
-test('openTelemetry records a run with its requests and calls, and what tools do is a part of their calls', async () => {
+test('openTelemetry records a run with its requests and calls, and the work of tools inside their calls', async () => {
   const telemetry = openTelemetry();
   const tools = new ToolRegistry({ telemetry }).register(add);
   const usage = { inputTokens: 5, outputTokens: 2, totalTokens: 7 };
@@ -72,7 +72,7 @@ const ask = defineTool({
   execute: () => 'paid',
 });
 
-test('a resumed run links to the suspended one, and tells how long it waited and for what', async () => {
+test('a resumed run links to the suspended run, and records how long and for what it waited', async () => {
   const tools = new ToolRegistry({ telemetry: openTelemetry() }).register(ask);
   const provider = new ScriptedProvider([
     { toolCalls: [{ id: 'c1', name: 'pay', arguments: { amount: 5 } }] },
@@ -107,12 +107,12 @@ test('a resumed run links to the suspended one, and tells how long it waited and
     'toolwright.call.status': 'success',
     'toolwright.call.waited_for': ['approval'],
   });
-  // What waited is counted once, where it was carried out.
+  // The waiting call is counted once, where it was executed.
   const [calls] = (await recording.points()).filter(({ name }) => name === 'gen_ai.execute_tool.duration');
   expect(calls?.value).toMatchObject({ count: 1 });
 });
 
-test('a sub-agent is a part of the call that runs it', async () => {
+test('a sub-agent is a child of the call that runs it', async () => {
   const telemetry = openTelemetry();
   const inner = new ScriptedProvider([{ content: 'found' }]);
   const research = defineTool({
@@ -138,7 +138,7 @@ test('a sub-agent is a part of the call that runs it', async () => {
   ]);
 });
 
-test('started work has a trace of its own that links to its call', async () => {
+test('started work has its own trace, which links to its call', async () => {
   const telemetry = openTelemetry();
   const mail = defineTool({
     name: 'mail',
@@ -176,7 +176,7 @@ test('started work has a trace of its own that links to its call', async () => {
   expect(calls?.value).toMatchObject({ count: 1 });
 });
 
-test('a job links to the call that enqueued it, and is one call where it is done', async () => {
+test('a job links to the call that enqueued it, and is one call where it runs', async () => {
   const telemetry = openTelemetry();
   const engine = new MemoryJobEngine();
   const store = new MemoryRunStore();
@@ -207,7 +207,7 @@ test('a job links to the call that enqueued it, and is one call where it is done
   });
 });
 
-test('retries, repairs, removed arguments and attempts are told where they happen', async () => {
+test('retries, repairs, removed arguments and attempts are recorded where they happen', async () => {
   const telemetry = openTelemetry();
   const tools = new ToolRegistry({ telemetry }).register(add);
   let tries = 0;
@@ -257,7 +257,7 @@ test('retries, repairs, removed arguments and attempts are told where they happe
   expect(JSON.stringify(calls.map(({ attributes }) => attributes))).not.toMatch(/"x"/);
 });
 
-test('a provider that is turned to after another has failed is asked in a request of its own', async () => {
+test('a fallback provider is called in its own request span', async () => {
   const telemetry = openTelemetry();
   const broken: LLMProvider = {
     chat: () => Promise.reject(new ProviderError('no', { status: 401, retryable: false })),
@@ -272,7 +272,7 @@ test('a provider that is turned to after another has failed is asked in a reques
   expect(recording.span('invoke_agent').status.code).toBe(SpanStatusCode.UNSET);
 });
 
-test('what context.once and context.ask have behind them is told as replays when a call is made again', async () => {
+test('results of context.once and context.ask are recorded as replays when a call is executed again', async () => {
   const telemetry = openTelemetry();
   const book = defineTool({
     name: 'book',
@@ -299,7 +299,7 @@ test('what context.once and context.ask have behind them is told as replays when
   ]);
 });
 
-test('a run that goes on tells which calls had their results and are not made again', async () => {
+test('a resumed run records which calls already had results and are not executed again', async () => {
   const tools = new ToolRegistry({ telemetry: openTelemetry() }).register(ask, add);
   const provider = new ScriptedProvider([
     {

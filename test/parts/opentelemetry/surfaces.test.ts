@@ -49,7 +49,7 @@ test('openTelemetry records one span per request and call of a turn of Conversat
   expect(recording.span('invoke_agent shop').attributes['gen_ai.conversation.id']).toBe('c1');
 });
 
-test('openTelemetry records one span per call of a satellite, and per request of its assistant', async () => {
+test('openTelemetry records one span per call of a satellite and per request of its assistant', async () => {
   const telemetry = openTelemetry();
   const provider = new ScriptedProvider([{ content: requestText('look', {}) }, { content: 'ok' }]);
   await using server = await serve(
@@ -61,7 +61,7 @@ test('openTelemetry records one span per call of a satellite, and per request of
   expect(recording.names.toSorted()).toEqual(['chat m', 'chat m', 'execute_tool look']);
 });
 
-test('a run that recoverRuns goes on with links to the one that was lost, and makes no span of its calls again', async () => {
+test('a run that recoverRuns continues links to the lost run, and repeats no span of its calls', async () => {
   const telemetry = openTelemetry();
   const store = new MemoryRunStore();
   const begun = Promise.withResolvers<void>();
@@ -85,7 +85,7 @@ test('a run that recoverRuns goes on with links to the one that was lost, and ma
   await begun.promise;
   const isKept = () => JSON.stringify(store.read('r1')).includes('"forLLM":"seen"');
   while (!isKept()) await new Promise((resolve) => setTimeout(resolve, 5));
-  // Another process takes it over, as it could after the lease: what the first one does counts no more.
+  // Another process takes the run over, as after the end of the lease; later writes of the first are ignored.
   const { run } = store.seize({ runId: 'r1', claim: 'other', leaseMs: 1, from: 'anybody' }) as {
     run: object;
   };
@@ -109,7 +109,7 @@ test('a run that recoverRuns goes on with links to the one that was lost, and ma
   ]);
 });
 
-/** A job has one span where it is enqueued, one where it is done, and a link between them. */
+/** Expects one span where a job is enqueued, one where it runs, and a link between them. */
 async function expectOneSpanEach(open: () => JobEngine): Promise<void> {
   const telemetry = openTelemetry();
   const store = new MemoryRunStore();
@@ -158,7 +158,7 @@ describePostgres('openTelemetry over pg-boss', ({ url, newName }) => {
   });
 });
 
-describe('openTelemetry, of what a reply came from and cost', () => {
+describe('openTelemetry, for the origin and the cost of a reply,', () => {
   const usage = { inputTokens: 1_000_000, outputTokens: 0, totalTokens: 1_000_000 };
   const provider = (): LLMProvider => {
     let requests = 0;
@@ -180,7 +180,7 @@ describe('openTelemetry, of what a reply came from and cost', () => {
     execute: () => 'done',
   } as never);
 
-  test('the id and the model that the server names stand in the span of the request', async () => {
+  test('records the id and the model that the server returns in the span of the request', async () => {
     const tools = new ToolRegistry({ telemetry: openTelemetry() }).register(paid);
     await runToolLoop({ provider: provider(), model: 'gpt-5', tools }, messages);
     const asked = recording.spans.filter(({ name }) => name === 'chat gpt-5');
@@ -191,7 +191,7 @@ describe('openTelemetry, of what a reply came from and cost', () => {
     expect(asked[0]?.attributes['gen_ai.response.model']).toBe('gpt-5-2025-08-07');
   });
 
-  test('costs by the prices of the budget are in spans and metrics, per run, request and tool', async () => {
+  test('records costs by the prices of the budget in spans and metrics, per run, request and tool', async () => {
     const tools = new ToolRegistry({ telemetry: openTelemetry() }).register(paid);
     const budget = { cost: 100, prices: { 'gpt-5': { input: 1.5, output: 10 } } };
     const config = { provider: provider(), model: 'gpt-5', tools, budget, agentName: 'shop' };

@@ -22,7 +22,7 @@ describePostgres('openTelemetry in an application with NestJS, HTTP and PostgreS
         .find((line) => line.startsWith('{"body"')) ?? '',
     );
 
-  test('openTelemetry leaves one unbroken trace, from the request of a customer to the SQL of a tool', () => {
+  test('openTelemetry records one unbroken trace from a customer’s request to the SQL of a tool', () => {
     const { body, spans } = printed();
     expect(JSON.parse(body)).toEqual({ content: 'You have 3 orders.' });
     const line = (span: PrintedSpan | undefined): readonly string[] =>
@@ -43,7 +43,7 @@ describePostgres('openTelemetry in an application with NestJS, HTTP and PostgreS
     const counts = names.map((name) => trace.filter((span) => span.name === name).length);
     expect(counts).toEqual([1, 1, 2]);
 
-    // Over MCP a call is a part of what its message says, and links to the request that brought it.
+    // A call over MCP is a child of the context in its message, and links to the HTTP request.
     const call = spans.find(({ name }) => name === 'tools/call count_orders');
     expect(call?.traceId).toBe('4bf92f3577b34da6a3ce929d0e0e4736');
     expect(line(queries[1])).toEqual([expect.any(String), 'tools/call count_orders']);

@@ -1,5 +1,5 @@
 // A shop as an application would trace it: the SDK and the instrumentations of HTTP and PostgreSQL first, then NestJS
-// over real HTTP with a tool that asks a real PostgreSQL, and the same tool over MCP. Prints the spans.
+// over real HTTP with a tool that queries a real PostgreSQL, and the same tool over MCP. Prints the spans.
 import { createRequire } from 'node:module';
 import { context, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
@@ -16,7 +16,7 @@ trace.setGlobalTracerProvider(tracerProvider);
 const instrumentations = [new HttpInstrumentation(), new PgInstrumentation()];
 for (const instrumentation of instrumentations) instrumentation.setTracerProvider(tracerProvider);
 
-// Instrumentations see what is required; what they change is what modules import, too.
+// Instrumentations patch what is required; modules that are imported get the same changes.
 const require = createRequire(import.meta.url);
 const http = require('node:http');
 const pg = require('pg');

@@ -30,7 +30,7 @@ function optionsFor({ folder }: SmallProject, options?: GenerateProjectOptions):
 }
 
 describe('the plugin for esbuild', () => {
-  test('writes what the command writes, before the build reads it', async () => {
+  test('writes the same file as the command before the build reads it', async () => {
     using project = smallProject(FILES);
     await build(optionsFor(project));
     const written = read(project, GENERATED);
@@ -39,14 +39,14 @@ describe('the plugin for esbuild', () => {
     expect(written).toContain("{ name: 'x', schema: { type: 'string' } }");
   });
 
-  test.each(VERSIONS)('asks the TypeScript that the project has: %s', async (version) => {
+  test.each(VERSIONS)('uses the TypeScript of the project: %s', async (version) => {
     using project = smallProject(FILES);
     withTypeScript(project, compilerPackage(version));
     await build(optionsFor(project));
     expect(read(project, 'out.js')).toContain('type: "string"');
   });
 
-  test('keeps it current while esbuild watches or builds again', async () => {
+  test('updates the file when esbuild rebuilds', async () => {
     using project = smallProject(FILES);
     const again = await context(optionsFor(project));
     try {
@@ -59,7 +59,7 @@ describe('the plugin for esbuild', () => {
     }
   });
 
-  test('fails the build with the faults of the command', async () => {
+  test('fails the build with the errors of the command', async () => {
     using project = smallProject({ ...FILES, 'src/tools.ts': TOOLS.replace('x: string', 'x: symbol') });
     const { error } = await runCommand(['generate'], project.folder);
     const errors = await build(optionsFor(project)).then(
@@ -70,7 +70,7 @@ describe('the plugin for esbuild', () => {
     expect(errors).toContain(error.trimEnd());
   });
 
-  test('takes the options of the command, and gives its warnings', async () => {
+  test('accepts the options of the command, and reports its warnings', async () => {
     using project = smallProject({
       'src/tools.ts': TOOLS.replace('x: string', 'x: unknown'),
       'src/main.ts': MAIN.replace('./toolwright.gen.js', './made/here.ts'),

@@ -1,20 +1,20 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** The server's last word when a connection may be used. */
+/** The last bytes that the server sends when a connection is ready. */
 const READY = Buffer.from('Z\0\0\0\x05I');
 
-/** Stands between a store and its server, and loses answers: the server has done what it was told by then. */
+/** A proxy between a store and its server that loses responses after the server has executed the requests. */
 export class LosingProxy implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** How many answers come through before one is lost. */
+  /** How many responses pass before one is lost. */
   #untilLost: number | undefined;
-  /** Hears of the connection whose answers are held back, once it may be used, and how many come through before. */
+  /** Called with the connection whose responses are held once it is ready; `after` counts responses that pass first. */
   #held: { readonly hear: (serverPort: number) => void; after: number } | undefined;
   #isRefusing = false;
   #refused: (() => void) | undefined;
-  /** How many answers were lost. */
+  /** How many responses were lost. */
   lost = 0;
 
   private constructor(url: URL) {
@@ -48,7 +48,7 @@ export class LosingProxy implements AsyncDisposable {
     return proxy;
   }
 
-  /** The server's address by way of the proxy. */
+  /** The address of the server through the proxy. */
   through(url: string): string {
     const changed = new URL(url);
     changed.hostname = '127.0.0.1';
@@ -56,19 +56,19 @@ export class LosingProxy implements AsyncDisposable {
     return changed.href;
   }
 
-  /** The next answer is lost, and the connection with it. */
+  /** Loses the next response and its connection. */
   loseNextAnswer(): void {
     this.loseAnswerAfter(0);
   }
 
-  /** So many answers come through, over whatever connections, and the next one is lost. */
+  /** Loses one response after `count` responses, over all connections. */
   loseAnswerAfter(count: number): void {
     this.#untilLost = count;
   }
 
   /**
-   * The next connection hears that it may be used only when the server has ended it, together with that. Resolves with
-   * the port that the server knows it by. With `after`, so many answers come through before, over whatever connections.
+   * Holds the ready message of the next connection until the server has ended that connection. Resolves with the port
+   * by which the server identifies it. `after` responses pass first, over all connections.
    */
   holdUntilEnded(after = 0): Promise<number> {
     return new Promise((hear) => {
@@ -76,12 +76,12 @@ export class LosingProxy implements AsyncDisposable {
     });
   }
 
-  /** Cuts all connections that there are. */
+  /** Cuts all open connections. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Cuts all connections, and lets none through; resolves when one has been refused. */
+  /** Cuts all connections and refuses new ones; resolves when one was refused. */
   refuse(): Promise<void> {
     this.#isRefusing = true;
     this.cut();

@@ -18,7 +18,7 @@ const RESERVATION = {
 describePostgres('PostgresRunStore', (service) => {
   const schemas = new TestSchemas(service);
 
-  test('PostgresRunStore begins a transaction again whose connection was cut in the middle of it', async () => {
+  test('PostgresRunStore repeats a transaction whose connection was cut', async () => {
     await using proxy = await LosingProxy.before(service.url);
     const schema = schemas.newSchema();
     await using store = new PostgresRunStore({ connectionString: proxy.through(service.url), schema });
@@ -29,12 +29,12 @@ describePostgres('PostgresRunStore', (service) => {
     expect(proxy.lost).toBe(1);
   });
 
-  test('PostgresRunStore outlives the end of a connection at the moment at which it may be used', async () => {
+  test('PostgresRunStore survives a connection that ends as soon as it is ready', async () => {
     await using proxy = await LosingProxy.before(service.url);
     const connectionString = proxy.through(service.url);
     const schema = schemas.newSchema();
     const pool = new pg.Pool({ connectionString });
-    // As applications do: a connection that is lost while nobody uses it.
+    // As applications do, in case an idle connection is lost.
     pool.on('error', () => {});
     for (const place of [{ connectionString }, { pool }]) {
       await using store = new PostgresRunStore({ ...place, schema });
@@ -51,7 +51,7 @@ describePostgres('PostgresRunStore', (service) => {
     await pool.end();
   });
 
-  /** A store, and what sends again the last write that was sent, as a cut connection may. */
+  /** A store, and a function that repeats its last write, as a retry after a lost connection may. */
   function copied(schema = schemas.newSchema()) {
     type Pool = NonNullable<PostgresOptions['pool']>;
     let last: Parameters<Pool['query']>[0] | undefined;
@@ -69,7 +69,7 @@ describePostgres('PostgresRunStore', (service) => {
     return { store: new PostgresRunStore({ pool, schema }), schema, copyOfLast };
   }
 
-  /** A conversation that is held. */
+  /** A conversation with a holder. */
   async function held(inSchema = schemas.newSchema()) {
     const { store, schema, copyOfLast } = copied(inSchema);
     const { conversations: log } = store;
@@ -85,7 +85,7 @@ describePostgres('PostgresRunStore', (service) => {
 
   const message = (content: string) => ({ role: 'assistant' as const, content });
 
-  test('PostgresRunStore tells events once, of which a copy comes after the next write', async () => {
+  test('PostgresRunStore stores events once if a copy of the write arrives after the next write', async () => {
     const { log, hold, copyOfLast, told } = await held();
     expect(await log.tell(hold, [{ type: 'a' }])).toBe(1);
     const late = copyOfLast();
@@ -98,7 +98,7 @@ describePostgres('PostgresRunStore', (service) => {
     expect(await told()).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('PostgresRunStore commits once, of which a copy comes after the next commit', async () => {
+  test('PostgresRunStore commits once if a copy of the commit arrives after the next commit', async () => {
     const { log, hold, copyOfLast, told } = await held();
     await log.commit(hold, {
       history: { keep: 0, messages: [message('first')] },
@@ -112,7 +112,7 @@ describePostgres('PostgresRunStore', (service) => {
     expect(await told()).toEqual(['a', 'b']);
   });
 
-  test('PostgresRunStore keeps all that a holder writes at the same time, in the order of its calls', async () => {
+  test('PostgresRunStore stores all concurrent writes of a holder in the order of its calls', async () => {
     const { log, hold, told } = await held();
     const names = Array.from({ length: 20 }, (_, index) => `e${index}`);
     const answers = names.map((type, index) =>
@@ -123,7 +123,7 @@ describePostgres('PostgresRunStore', (service) => {
     expect(await told()).toEqual(names);
   });
 
-  test('PostgresRunStore writes in a conversation whatever the holder before has called its writes', async () => {
+  test('PostgresRunStore accepts writes of a new holder, whatever the id of the last write before', async () => {
     const { log, hold, schema, copyOfLast, told } = await held();
     await log.tell(hold, [{ type: 'a' }]);
     const late = copyOfLast();
@@ -134,13 +134,13 @@ describePostgres('PostgresRunStore', (service) => {
     await log.hold({ ...next, leaseMs: 60_000 });
     expect(await log.tell(next, [{ type: 'b' }])).toBe(2);
     await late();
-    // What its holder asks for again keeps what is known of its writes.
+    // Acquiring again with the same claim must not reset the last write.
     await log.hold({ ...next, leaseMs: 60_000 });
     expect(await log.commit(next, { events: [{ type: 'c' }] })).toBe(true);
     expect(await told()).toEqual(['a', 'b', 'c']);
   });
 
-  test('PostgresRunStore asks for the end of the turn that was open, of which a copy comes in a later one', async () => {
+  test('PostgresRunStore aborts only the open turn if a copy of the abort arrives in a later turn', async () => {
     const { log, hold, copyOfLast } = await held();
     const [entry] = (await log.read('c1'))?.inbox ?? [];
     const turn = (number: number) => ({ number, entry, runId: `c1.${number}` }) as OpenTurn;
@@ -159,7 +159,7 @@ describePostgres('PostgresRunStore', (service) => {
     expect(before?.isAbortAsked).toBe(false);
   });
 
-  test('PostgresRunStore gives a conversation to nobody by a copy that comes when it was let go', async () => {
+  test('PostgresRunStore does not acquire a conversation for a copy that arrives after the release', async () => {
     const { log, hold, copyOfLast } = await held();
     const again = { ...hold, claim: 'y', leaseMs: 60_000 };
     await log.letGo(hold, 1);
@@ -179,7 +179,7 @@ describePostgres('PostgresRunStore', (service) => {
 
   const leaseOf = (claim: string, runId = 'r') => ({ runId, claim, leaseMs: 60_000 });
 
-  test('PostgresRunStore gives a run to nobody by a copy of a claim, however many have had it since', async () => {
+  test('PostgresRunStore does not claim a run for a copy of a claim, however many holders it has had since', async () => {
     const { store, copyOfLast } = copied();
     await store.save(runState('r', 0));
     expect(await store.claim(leaseOf('a'))).toMatchObject({ status: 'claimed' });
@@ -195,7 +195,7 @@ describePostgres('PostgresRunStore', (service) => {
     }
   });
 
-  test('PostgresRunStore takes a run from nobody by a copy of a seizure', async () => {
+  test('PostgresRunStore does not take over a run for a copy of seize', async () => {
     const { store, copyOfLast } = copied();
     await store.begin(leaseOf('a'), runCheckpoint('r'));
     expect(await store.seize({ ...leaseOf('b'), from: 'anybody' })).toMatchObject({ status: 'claimed' });
@@ -208,7 +208,7 @@ describePostgres('PostgresRunStore', (service) => {
     expect(await store.append(leaseOf('c'), [])).toBe(true);
   });
 
-  test('PostgresRunStore gives no other lost run by a copy of claimLost', async () => {
+  test('PostgresRunStore claims no other lost run for a copy of claimLost', async () => {
     const { store, copyOfLast } = copied();
     for (const runId of ['r1', 'r2']) {
       await store.begin(leaseOf('a', runId), runCheckpoint(runId));
@@ -225,7 +225,7 @@ describePostgres('PostgresRunStore', (service) => {
     expect((await store.read(first))?.leaseEnd).toBeUndefined();
   });
 
-  test('PostgresRunStore keeps a suspended run as it was by a copy of save', async () => {
+  test('PostgresRunStore leaves a suspended run unchanged after a copy of save', async () => {
     const { store, schema, copyOfLast } = copied();
     await store.save(runState('r', 0));
     const late = copyOfLast();
@@ -234,13 +234,13 @@ describePostgres('PostgresRunStore', (service) => {
     const before = await store.read('r');
     await late();
     expect(await store.read('r')).toEqual(before);
-    // Nobody has replaced its holder.
+    // The holder is still the same.
     expect(await store.release(leaseOf('a'), runState('r', 1))).toBe(true);
     await late();
     expect((await store.load('r'))?.revision).toBe(1);
   });
 
-  test('PostgresRunStore keeps what a run has done by a copy of its checkpoint', async () => {
+  test('PostgresRunStore keeps the steps of a run after a copy of its checkpoint', async () => {
     const { store, copyOfLast } = copied();
     await store.save(runState('r', 0));
     await store.claim(leaseOf('a'));
@@ -253,7 +253,7 @@ describePostgres('PostgresRunStore', (service) => {
     expect(before?.entries).toHaveLength(1);
   });
 
-  test('PostgresRunStore tells the truth of a claim whose answer is lost', async () => {
+  test('PostgresRunStore returns the correct result of a claim whose response was lost', async () => {
     await using proxy = await LosingProxy.before(service.url);
     const schema = schemas.newSchema();
     await using store = new PostgresRunStore({ connectionString: proxy.through(service.url), schema });
@@ -282,7 +282,7 @@ describePostgres('PostgresRunStore', (service) => {
     expect([...taken].sort()).toEqual(['r1', 'r2', 'r3']);
   });
 
-  test('PostgresRunStore tells the truth of a hold and of an abort whose answer is lost', async () => {
+  test('PostgresRunStore returns the correct result of a hold and an abort whose response was lost', async () => {
     await using proxy = await LosingProxy.before(service.url);
     const schema = schemas.newSchema();
     const { log, hold } = await held(schema);
@@ -305,7 +305,7 @@ describePostgres('PostgresRunStore', (service) => {
     expect(proxy.lost).toBeGreaterThan(2);
   });
 
-  test('PostgresRunStore takes no entry of another process for its own where it first had no connection', async () => {
+  test('PostgresRunStore does not report an entry of another process as new after a failed connection', async () => {
     const schema = schemas.newSchema();
     await using other = new PostgresRunStore({ pool: schemas.pool, schema });
     const entry = { conversationId: 'c1', key: 'k1', content: { kind: 'prompt', content: 'Hi' } } as const;

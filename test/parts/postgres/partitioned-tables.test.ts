@@ -8,7 +8,7 @@ import { TestSchemas } from './test-schema.js';
 
 const PARTITIONED = 'runs, run_entries, fleet_messages, fleet_inbox, fleet_events';
 
-/** The statements that docs/guides/scaling.md links to, in fewer partitions. */
+/** The statements that docs/guides/scaling.md links to, with fewer partitions. */
 function statements(schema: string): string {
   return readFileSync('examples/fleet/partitions.sql', 'utf8')
     .replaceAll('toolwright.', `${schema}.`)
@@ -28,7 +28,7 @@ describePostgres('with PostgreSQL', (service) => {
     await schemas.pool.query(statements(schema));
   }
 
-  /** Two connections to tables with nothing in them. */
+  /** Two connections to empty tables. */
   async function openEmpty() {
     made ??= makeTables();
     await made;
@@ -55,11 +55,11 @@ describePostgres('with PostgreSQL', (service) => {
       return { log: store.conversations, other: other.conversations, advance, close };
     },
   });
-  // Each case empties all partitions, which takes its time.
+  // Each case empties all partitions, which is slow.
   const cases = [...runs, ...conversations].filter((_case, index) => isLong || index % 5 === 0);
   for (const { title, run } of cases) test(title, run);
 
-  test('the tables that examples/fleet/partitions.sql names are partitioned', async () => {
+  test('the tables in examples/fleet/partitions.sql are partitioned', async () => {
     const { rows } = await schemas.pool.query(
       `SELECT relname AS name FROM pg_class WHERE relnamespace = '${schema}'::regnamespace AND relkind = 'p'`,
     );

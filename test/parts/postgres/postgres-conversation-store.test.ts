@@ -35,7 +35,7 @@ describePostgres('with PostgreSQL', (service) => {
   });
   for (const { title, run } of cases) test(title, run);
 
-  test('PostgresConversationStore forgets a conversation when its time is over, by the server’s clock', async () => {
+  test('PostgresConversationStore deletes a conversation when it expires, by the clock of the server', async () => {
     const schema = schemas.newSchema();
     const store = open({ schema, expiresAfterMs: HOUR });
     await store.append('c1', turn('t1'));
@@ -50,7 +50,7 @@ describePostgres('with PostgreSQL', (service) => {
     expect((await store.load('c1'))?.messages).toEqual(turn('t4').messages);
   });
 
-  test('PostgresConversationStore leaves nothing of expired conversations, as new ones begin', async () => {
+  test('PostgresConversationStore removes all rows of expired conversations when new ones start', async () => {
     const schema = schemas.newSchema();
     const store = open({ schema, expiresAfterMs: HOUR });
     for (let index = 0; index < 15; index += 1) await store.append(`old${index}`, turn('t1'));
@@ -65,7 +65,7 @@ describePostgres('with PostgreSQL', (service) => {
     expect(await forever.load('new1')).toBeDefined();
   });
 
-  test('PostgresConversationStore tells the truth of a turn whose answer is lost', async () => {
+  test('PostgresConversationStore returns the correct result of a turn whose response was lost', async () => {
     await using proxy = await LosingProxy.before(service.url);
     const place = { connectionString: proxy.through(service.url), schema: schemas.newSchema() };
     await using store = new PostgresConversationStore(place);
@@ -78,7 +78,7 @@ describePostgres('with PostgreSQL', (service) => {
     expect((await store.load('c1'))?.messages).toHaveLength(4);
   });
 
-  test('PostgresConversationStore shares a connection and a schema with a store of runs', async () => {
+  test('PostgresConversationStore can share a connection and a schema with a run store', async () => {
     const pool = new pg.Pool({ connectionString: service.url, max: 1 });
     const schema = schemas.newSchema();
     const [runs, talks] = [
@@ -91,7 +91,7 @@ describePostgres('with PostgreSQL', (service) => {
     await pool.end();
   });
 
-  test('PostgresConversationStore takes the tables of the version before with what they hold', async () => {
+  test('PostgresConversationStore migrates the tables of an older version with their contents', async () => {
     const schema = schemas.newSchema();
     await using runs = new PostgresRunStore({ connectionString: service.url, schema });
     await runs.save(runState('r', 1));

@@ -31,7 +31,7 @@ describePostgres('conversations in PostgreSQL', (service) => {
   });
   for (const { title, run } of cases) test(title, run);
 
-  test('PostgresRunStore: what one process enters, another is told of, also after its connection was lost', async () => {
+  test('PostgresRunStore: new entries of one process are reported to another, even after a lost connection', async () => {
     const schema = schemas.newSchema();
     await using one = open(schema);
     await using other = open(schema);
@@ -59,7 +59,7 @@ describePostgres('conversations in PostgreSQL', (service) => {
     end();
   });
 
-  test('Conversations: who waits for one whose news were lost with the connection goes on when it is back', async () => {
+  test('Conversations: a wait continues after its notifications were lost with the connection', async () => {
     const schema = schemas.newSchema();
     await using proxy = await LosingProxy.before(service.url);
     await using store = open(schema);

@@ -44,7 +44,7 @@ describePostgres('PostgresRunStore.jobs', (service) => {
   });
   for (const { title, run } of cases) test(title, run);
 
-  test('PostgresRunStore.jobs completes a job together with its end in the queue of pg-boss', async () => {
+  test('PostgresRunStore.jobs completes a job and its entry in the queue of pg-boss in one transaction', async () => {
     const [schema, bossSchema] = [schemas.newSchema(), schemas.newSchema()];
     await using store = new PostgresRunStore({ connectionString: service.url, schema });
     const boss = new PgBoss({ connectionString: service.url, schema: bossSchema });
@@ -71,13 +71,13 @@ describePostgres('PostgresRunStore.jobs', (service) => {
       `SELECT queued.xmin = kept.xmin AS is_one
        FROM ${bossSchema}.job AS queued, ${schema}.jobs AS kept WHERE queued.state = 'completed'`,
     );
-    // The same transaction wrote both.
+    // The same transaction wrote both rows.
     expect(rows).toEqual([{ is_one: true }]);
     await engine.close();
     await boss.stop({ graceful: false });
   });
 
-  test('a worker says that a result was dropped when the job was deleted while it ran', async () => {
+  test('a worker logs a dropped result if the job was deleted while it ran', async () => {
     const [schema, bossSchema] = [schemas.newSchema(), schemas.newSchema()];
     await using store = open(schema);
     const engine = pgBossEngine({ connection: service.url, schema: bossSchema, transactional: true });
@@ -108,7 +108,7 @@ describePostgres('PostgresRunStore.jobs', (service) => {
     ]);
   });
 
-  test('PostgresRunStore.jobs completes a job together with a transaction, or not at all', async () => {
+  test('PostgresRunStore.jobs completes a job only if the given transaction commits', async () => {
     const schema = schemas.newSchema();
     await using store = open(schema);
     await store.jobs.addJob(JOB, {});
@@ -126,12 +126,12 @@ describePostgres('PostgresRunStore.jobs', (service) => {
     expect((await store.jobs.job('a'))?.result?.forLLM).toBe('COMMIT');
   });
 
-  test('PostgresRunStore.jobs sends many writes together, and refuses the one that cannot be kept alone', async () => {
+  test('PostgresRunStore.jobs sends many writes in one batch, and rejects only the invalid one', async () => {
     await using store = open(schemas.newSchema());
     const { jobs } = store;
     const ids = Array.from({ length: 250 }, (_, index) => `job ${index}`);
     const job = { tool: 't', arguments: {}, scope: {}, fingerprint: 'f', idempotencyKey: 'k', callId: 'c' };
-    // PostgreSQL has no text with a NUL in it.
+    // PostgreSQL cannot store a NUL in text.
     const wrong = { ...job, id: 'job \u0000' };
     const adding = ids.map((id) => jobs.addJob({ ...job, id, arguments: { text: '\u0000\ud800"' } }, {}));
     const refused = Promise.resolve(jobs.addJob(wrong, {})).catch((error: Error) => error.message);
@@ -156,7 +156,7 @@ describePostgres('PostgresRunStore.jobs', (service) => {
     });
   });
 
-  test('PostgresRunStore.jobs tells the truth where an answer is lost', async () => {
+  test('PostgresRunStore.jobs returns the correct result if a response was lost', async () => {
     await using proxy = await LosingProxy.before(service.url);
     const place = { connectionString: proxy.through(service.url), schema: schemas.newSchema() };
     await using store = new PostgresRunStore(place);
@@ -178,7 +178,7 @@ describePostgres('PostgresRunStore.jobs', (service) => {
   });
 });
 
-test('a store that is kept in no database is refused beside an engine that is transactional', async () => {
+test('a store without a database is refused with a transactional engine', async () => {
   const store = new MemoryRunStore();
   const engine = pgBossEngine({ connection: 'postgres://shop@127.0.0.1/shop', transactional: true });
   const config = { provider: new ScriptedProvider([]), model: 'm', tools: [] };
@@ -211,7 +211,7 @@ describePostgres('pgBossEngine with transactional, in another database than the 
     },
   });
 
-  /** A job that was started on an engine elsewhere than its store is kept. */
+  /** A job that was started on an engine in another database than its store. */
   async function startedElsewhere() {
     works = 0;
     const schema = schemas.newSchema();
@@ -230,7 +230,7 @@ describePostgres('pgBossEngine with transactional, in another database than the 
     };
   }
 
-  test('runJobs refuses it before any job is done, and Conversations says so', async () => {
+  test('runJobs refuses it before any job runs, and Conversations logs an error', async () => {
     await using place = await startedElsewhere();
     const { store, engine, jobId } = place;
     await expect(runJobs({ engine, store, tools: [tool] })).rejects.toMatchObject({
@@ -253,7 +253,7 @@ describePostgres('pgBossEngine with transactional, in another database than the 
   });
 
   test.each([{ tables: 'without the tables of the store' }, { tables: 'with tables of the same names' }])(
-    'a result that cannot be committed is recorded alone, once, and that is logged: $tables',
+    'a result that cannot be committed with its job is stored alone once, and this is logged: $tables',
     async ({ tables }) => {
       await using place = await startedElsewhere();
       const { schema, store, engine, jobId } = place;
@@ -262,7 +262,7 @@ describePostgres('pgBossEngine with transactional, in another database than the 
         await using other = new PostgresRunStore({ connectionString: elsewhere.href, schema });
         await other.migrate();
       }
-      // As a store says whose role may not ask where it is.
+      // As a store does whose role may not read its own location.
       const jobs = new Proxy<JobStore>(store.jobs, {
         get(target, property: keyof JobStore) {
           if (property === 'isKeptIn') return () => true;

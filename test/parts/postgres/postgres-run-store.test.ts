@@ -29,14 +29,14 @@ test.each<[PostgresOptions, string]>([
   expect(() => new PostgresRunStore(options)).toThrow(problem);
 });
 
-test('PostgresRunStore tells of a wrong connection string without showing it', () => {
+test('PostgresRunStore reports an invalid connection string without showing it', () => {
   const open = () => new PostgresRunStore({ connectionString: 7 as never });
   expect(open).toThrow(InvalidOptionsError);
   expect(open).toThrow('connectionString is a number');
 });
 
 test.each(['hello there', 'shop', 'postgress://u:pass@h/d', 'postgres:/h/d', 'postgres://u:pa#ss@h/d'])(
-  'PostgresRunStore refuses %j as the address of a database, and does not show it',
+  'PostgresRunStore refuses the address %j without showing it',
   (connectionString) => {
     const problem = "Write instead: connectionString: 'postgres://user@host:5432/database'";
     const open = () => new PostgresRunStore({ connectionString });
@@ -57,7 +57,7 @@ test.each([
     'connectionString does not begin with postgres:// or postgresql://, but with postgress://',
   ],
   ['', 'connectionString is empty'],
-])('PostgresRunStore says what is wrong with the address %j', (connectionString, problem) => {
+])('PostgresRunStore reports the error in the address %j', (connectionString, problem) => {
   expect(() => new PostgresRunStore({ connectionString })).toThrow(problem);
 });
 
@@ -70,12 +70,12 @@ test.each([
   'postgres://%2Frun%2Fpostgresql/d',
   '/run/postgresql d',
   'socket:/run/postgresql?db=d',
-])('PostgresRunStore takes the address %s', async (connectionString) => {
+])('PostgresRunStore accepts the address %s', async (connectionString) => {
   await using store = new PostgresRunStore({ connectionString });
   expect(store).toBeInstanceOf(PostgresRunStore);
 });
 
-test('PostgresRunStore says that nobody answers, after it has tried for as long as it was told', async () => {
+test('PostgresRunStore rejects with ECONNREFUSED if no server answers within reconnectMs', async () => {
   await using store = new PostgresRunStore({
     connectionString: 'postgres://x@127.0.0.1:1/x',
     reconnectMs: 50,
@@ -97,7 +97,7 @@ describePostgres('with PostgreSQL', (service) => {
     await other.close();
   });
 
-  /** What a process of its own says, whose clock may be wrong. */
+  /** Runs a command in a separate process, whose clock may be wrong, and returns its output. */
   async function askProcess(what: string, { schema = shared, aheadMs = 0, at = 0 } = {}) {
     const clock = `const now = Date.now; Date.now = () => now() + ${aheadMs}`;
     const flags = [`--import=data:text/javascript,${encodeURIComponent(clock)}`];
@@ -121,13 +121,13 @@ describePostgres('with PostgreSQL', (service) => {
   );
 
   describe('PostgresRunStore.migrate', () => {
-    /** Whether each version was made, and once. */
+    /** Whether each version was applied, and only once. */
     const isMade = async (schema: string) => {
       const text = `SELECT count(*) > 0 AND count(*) = max(version) AS made FROM ${schema}.migrations`;
       return (await schemas.pool.query(text)).rows[0]?.made as boolean;
     };
 
-    test('makes the tables once, however many stores of one process begin at once', async () => {
+    test('creates the tables once, however many stores of one process start at the same time', async () => {
       const schema = schemas.newSchema();
       const stores = Array.from({ length: 8 }, () => open({ schema }));
       await Promise.all(stores.map((store, index) => store.save(runState(`r${index}`, 1))));
@@ -136,7 +136,7 @@ describePostgres('with PostgreSQL', (service) => {
       await Promise.all(stores.map((store) => store.close()));
     });
 
-    test('makes the tables once where two processes start at the same moment', async () => {
+    test('creates the tables once if two processes start at the same time', async () => {
       for (let round = 0; round < 3; round += 1) {
         const schema = schemas.newSchema();
         const at = Date.now() + 1_000;
@@ -146,7 +146,7 @@ describePostgres('with PostgreSQL', (service) => {
       }
     });
 
-    test('leaves nothing half made, and goes on with what another left', async () => {
+    test('rolls back a failed migration, and succeeds after the cause is removed', async () => {
       const schema = schemas.newSchema();
       await schemas.pool.query(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.run_entries (id int)`);
       const store = open({ schema });
@@ -158,7 +158,7 @@ describePostgres('with PostgreSQL', (service) => {
       await store.close();
     });
 
-    test('needs no right to make anything where all is made', async () => {
+    test('needs no permission to create tables that exist', async () => {
       const [schema, role] = [schemas.newSchema(), service.newName()];
       await using owner = open({ schema });
       await owner.migrate();
@@ -176,7 +176,7 @@ describePostgres('with PostgreSQL', (service) => {
       await schemas.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
     });
 
-    test('looks through the runs of version 9 for answers that have expired', async () => {
+    test('finds expired answers in runs of version 9', async () => {
       const schema = schemas.newSchema();
       {
         await using store = open({ schema });
@@ -197,7 +197,7 @@ describePostgres('with PostgreSQL', (service) => {
       expect(Number(rows[0]?.at)).toBe(Date.parse('2020-01-01T00:00:00.500Z'));
     });
 
-    test('refuses tables that a newer version made', async () => {
+    test('refuses tables of a newer version', async () => {
       const schema = schemas.newSchema();
       await using store = open({ schema });
       await store.migrate();
@@ -210,7 +210,7 @@ describePostgres('with PostgreSQL', (service) => {
   });
 
   describe('PostgresRunStore and a lost connection', () => {
-    test('adds every entry once and in order while its connections are ended', async () => {
+    test('appends every entry once and in order while its connections are ended', async () => {
       const name = service.newName();
       const url = new URL(service.url);
       url.searchParams.set('application_name', name);
@@ -221,7 +221,7 @@ describePostgres('with PostgreSQL', (service) => {
       let ended = 0;
       for (const text of texts) {
         const isLost = Number(text) % 5 === 0;
-        // At the same moment: before it is sent, while it is carried out, or after.
+        // At the same time: before it is sent, while it is executed, or after.
         const [told, { rowCount }] = await Promise.all([
           store.append(held('a'), [stepEntry(text)]),
           isLost ? schemas.pool.query(end, [name]) : { rowCount: 0 },
@@ -233,7 +233,7 @@ describePostgres('with PostgreSQL', (service) => {
       expect(contents((await store.read('r'))?.entries)).toEqual(texts);
     });
 
-    test('tells the truth of every method whose answer is lost', async () => {
+    test('returns the correct result of every method whose response was lost', async () => {
       await using proxy = await LosingProxy.before(service.url);
       await using store = open({ connectionString: proxy.through(service.url) });
       await store.migrate();
@@ -274,7 +274,7 @@ describePostgres('with PostgreSQL', (service) => {
       expect(await lost(() => store.removeOlderThan(0))).toBe(0);
     });
 
-    test('takes the same entries given again, after a failure, for the same write', async () => {
+    test('accepts the same entries again after a failure as the same write', async () => {
       await using proxy = await LosingProxy.before(service.url);
       await using store = open({ connectionString: proxy.through(service.url), reconnectMs: 0 });
       await store.begin(lease('a'), runCheckpoint('r'));
@@ -288,7 +288,7 @@ describePostgres('with PostgreSQL', (service) => {
       expect(await store.end(held('a'), [])).toBe(true);
     });
 
-    test('gives up a statement that takes too long, and works on', async () => {
+    test('cancels a statement that takes too long, and continues to work', async () => {
       const schema = schemas.newSchema();
       await using store = open({ schema, statementTimeoutMs: 300 });
       await store.begin(lease('a'), runCheckpoint('r'));
@@ -315,7 +315,7 @@ describePostgres('with PostgreSQL', (service) => {
       await pool.end();
     });
 
-    test('has the same for several schemas in one', async () => {
+    test('can share it between several schemas', async () => {
       const pool = new pg.Pool({ connectionString: service.url, max: 1 });
       const stores = [1, 2].map(() => new PostgresRunStore({ pool, schema: schemas.newSchema() }));
       await Promise.all(stores.map((store, index) => store.save(runState('r', index + 1))));
@@ -326,7 +326,7 @@ describePostgres('with PostgreSQL', (service) => {
   });
 
   describe('PostgresRunStore and processes', () => {
-    test('ends leases by the server’s clock, whatever clock a process has', async () => {
+    test('end leases by the clock of the server, whatever clock a process has', async () => {
       const schema = schemas.newSchema();
       await using store = open({ schema });
       await store.save(runState('suspended', 1));
@@ -347,7 +347,7 @@ describePostgres('with PostgreSQL', (service) => {
       expect((begun?.leaseEnd ?? 0) - (begun?.createdAt ?? 0)).toBeLessThan(LEASE + 30_000);
     });
 
-    test('gives each lost run to one of two processes', async () => {
+    test('claim each lost run in only one of two processes', async () => {
       const schema = schemas.newSchema();
       await using store = open({ schema });
       await store.begin(lease('a'), runCheckpoint('r'));

@@ -1,12 +1,12 @@
 import { PostgresRunStore } from '../../../src/durable/postgres/index.js';
 
-/** Does one thing with a store and says as JSON what came of it. */
+/** Runs one operation on a store and prints its result as JSON. */
 const [url = '', schema = '', what = '', at = '0'] = process.argv.slice(2);
 await using store = new PostgresRunStore({ connectionString: url, schema });
 const lease = { claim: `of ${process.pid}`, leaseMs: 60_000 };
 const zero = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
 
-/** Turns to look at the clock: two processes that wait for a timer would not begin together. */
+/** Busy-waits for the clock: with timers, two processes would not start at the same moment. */
 while (performance.timeOrigin + performance.now() < Number(at));
 
 async function work(): Promise<unknown> {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals';
 import pg from 'pg';
 import type { TestService } from '../../services/services.js';
 
-/** A pool of the test's own beside what it tests, and schemas that are dropped in the end. */
+/** A separate pool for the test, and schemas that are dropped at the end. */
 export class TestSchemas {
   readonly pool: pg.Pool;
   readonly #service: TestService;
@@ -25,7 +25,7 @@ export class TestSchemas {
     return name;
   }
 
-  /** Leaves nothing in the tables of a schema, which is quicker than to make new ones. */
+  /** Empties the tables of a schema, which is faster than creating new ones. */
   async empty(schema: string): Promise<void> {
     const { rows } = await this.pool.query<{ name: string }>(
       `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
@@ -35,7 +35,7 @@ export class TestSchemas {
     await this.pool.query(rows.map(({ name }) => `DELETE FROM ${name}`).join(';'));
   }
 
-  /** Puts all times that are kept back, so that for the server's clock as much has gone by. */
+  /** Moves all stored times back, as if that much time had passed on the server’s clock. */
   async age(schema: string, ms: number): Promise<void> {
     await this.pool.query(
       `UPDATE ${schema}.runs
@@ -47,7 +47,7 @@ export class TestSchemas {
     await this.pool.query(`UPDATE ${schema}.schedules SET due_at = due_at - $1`, [ms]);
   }
 
-  /** The same for started work. */
+  /** The same for jobs. */
   async ageJobs(schema: string, ms: number): Promise<void> {
     await this.pool.query(
       `UPDATE ${schema}.jobs SET changed_at = changed_at - $1, added_at = added_at - $1`,
