@@ -12,8 +12,8 @@ const WITHOUT_CODE = '--disallow-code-generation-from-strings';
 
 /** In Bun, a Response that a tool makes of a text has no content type. */
 const BUN_RESPONSES = [
-  'bytes and files that a tool returns › of text are text, where a stream or a Response says so',
-  'bytes and files that a tool returns › of a Response that failed, or was read before, are errors',
+  'bytes and files that a tool returns › become text if a stream or Response contains text',
+  'bytes and files that a tool returns › are errors if a Response failed or was already read',
 ];
 
 /** Where a part of the flow tests runs, out of one file in a folder of its own. */
