@@ -18,6 +18,7 @@ import { TELEMETRY, type Telemetry } from '../../core/contract/telemetry.js';
 import type { AsyncCallback } from '../../core/contract/tool.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { isRecord, plainJson } from '../../core/kernel/json.js';
+import { misspeltName } from '../../core/kernel/nearest-name.js';
 import {
   areRight,
   BOOLEAN,
@@ -34,7 +35,6 @@ import {
   listOf,
   MILLISECONDS,
   type OptionRule,
-  type OptionTable,
   objectOf,
   oneOf,
   optionFaults,
@@ -372,6 +372,12 @@ const RESUME_CONFIG = optionTable<ResumeConfig>(
   LOOP_ALIASES,
 );
 
+/** Options with a misspelled name are not read as a scope. */
+function isOfResume(name: string): boolean {
+  const names = RESUME_OPTIONS.rules;
+  return names.has(name) || (!SCOPE.rules.has(name) && misspeltName(name, [...names.keys()]) !== undefined);
+}
+
 /** The arguments of a resume, other than the run and its answers. */
 interface GivenResume {
   readonly config: ResumeConfig;
@@ -386,9 +392,7 @@ interface GivenResume {
  * @throws InvalidOptionsError (521) for invalid options, for options inside a scope, and for an invalid config.
  */
 export function readResume({ config, options, others = [] }: GivenResume): ResumeOptions {
-  const names = isRecord(options) ? Object.keys(options) : [];
-  const has = ({ rules }: OptionTable) => names.some((name) => rules.has(name));
-  const isScope = names.length === 0 || (has(SCOPE) && !has(RESUME_OPTIONS));
+  const isScope = !(isRecord(options) && Object.keys(options).some(isOfResume));
   const read = (isScope ? { scope: options } : options) as ResumeOptions;
   refuseOptions([
     ...invalidOptions(config, RESUME_CONFIG),

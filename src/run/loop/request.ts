@@ -9,6 +9,7 @@ import type {
   ToolSchema,
 } from '../../core/contract/llm-provider.js';
 import type { RequestTrace, Telemetry, TracedRequestEnd } from '../../core/contract/telemetry.js';
+import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { unlessAborted } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
@@ -241,6 +242,7 @@ function send(run: LoopRun, offer: Offer): Promise<Reply> {
   try {
     question = questionOf(run, offer);
   } catch (cause) {
+    if (cause instanceof InvalidOptionsError) return Promise.reject(cause);
     // A method of the provider has failed, for example `responseForm`.
     run.iterations -= 1;
     const error = new ToolwrightError('ProviderFailed', `LLM call failed: ${errorMessage(cause)}`, { cause });

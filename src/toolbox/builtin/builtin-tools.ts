@@ -4,7 +4,19 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { FUNCTION, optionTable } from '../../core/kernel/options.js';
-import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
+import { defineTool } from '../../tools/discovery/define-tool.js';
+
+/** Description for the model, for both forms of `calculate`. */
+const CALCULATE_DESCRIPTION =
+  'Calculate an arithmetic expression. Knows + - * / % ^, parentheses, pi, e and functions such as sqrt, round, min, max, sin, log (natural) and log10.';
+
+const EXPRESSION_DESCRIPTION = 'Arithmetic expression, e.g. 2 + 2 * 3 or round(sqrt(2), 3)';
+
+/** Description for the model, for both forms of `get_current_time`. */
+const TIME_DESCRIPTION =
+  'Get the current date and time. The answer is ISO 8601 with the offset from UTC of the time zone.';
+
+const TIMEZONE_DESCRIPTION = 'IANA time zone, e.g. America/New_York or UTC; default: the zone of the machine';
 
 // The entry point of the decorators loads `reflect-metadata`, without which this class has no parameter types.
 
@@ -20,30 +32,15 @@ import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 // No @Toolset: a bare `discoverTools()` must not offer a class just because it was imported.
 export class BuiltinTools {
   /** The value of an arithmetic expression as text; throws an Error with the reason if there is no value. */
-  @Tool({
-    description:
-      'Calculate an arithmetic expression. Knows + - * / % ^, parentheses, pi, e and functions such as sqrt, round, min, max, sin, log (natural) and log10.',
-    annotations: { title: 'Calculate', readOnly: true },
-  })
-  calculate(
-    @Param({ description: 'Arithmetic expression, e.g. 2 + 2 * 3 or round(sqrt(2), 3)', required: true })
-    expression: string,
-  ): string {
+  @Tool({ description: CALCULATE_DESCRIPTION, annotations: { title: 'Calculate', readOnly: true } })
+  calculate(@Param({ description: EXPRESSION_DESCRIPTION, required: true }) expression: string): string {
     return formatNumber(evaluateExpression(expression));
   }
 
   /** The time in a zone; throws an Error if the zone is unknown. */
-  @Tool({
-    description:
-      'Get the current date and time. The answer is ISO 8601 with the offset from UTC of the time zone.',
-    annotations: { title: 'Current time', readOnly: true },
-  })
+  @Tool({ description: TIME_DESCRIPTION, annotations: { title: 'Current time', readOnly: true } })
   getCurrentTime(
-    @Param({
-      description: 'IANA time zone, e.g. America/New_York or UTC; default: the zone of the machine',
-      required: false,
-    })
-    timezone?: string,
+    @Param({ description: TIMEZONE_DESCRIPTION, required: false }) timezone?: string,
   ): ToolResult {
     return currentTime(this.now(), timezone);
   }
@@ -51,10 +48,6 @@ export class BuiltinTools {
   protected now(): Date {
     return new Date();
   }
-}
-
-function toolOf(tools: BuiltinTools, name: string): ToolDefinition {
-  return toolsOfInstances(tools).find((tool) => tool.name === name) as ToolDefinition;
 }
 
 /**
@@ -67,7 +60,17 @@ function toolOf(tools: BuiltinTools, name: string): ToolDefinition {
  * const { forLLM } = await tools.execute('calculate', { expression: '2 + 2 * 3' }); // '8'
  * ```
  */
-export const calculateTool: ToolDefinition = toolOf(new BuiltinTools(), 'calculate');
+export const calculateTool: ToolDefinition = defineTool({
+  name: 'calculate',
+  description: CALCULATE_DESCRIPTION,
+  parameters: {
+    type: 'object',
+    properties: { expression: { type: 'string', description: EXPRESSION_DESCRIPTION } },
+    required: ['expression'],
+  },
+  annotations: { title: 'Calculate', readOnly: true },
+  execute: ({ expression }) => formatNumber(evaluateExpression(String(expression))),
+});
 
 /** Options of {@link createCurrentTimeTool}. */
 export interface CurrentTimeOptions {
@@ -88,12 +91,17 @@ const OPTIONS = optionTable<CurrentTimeOptions>('createCurrentTimeTool', { now: 
 export function createCurrentTimeTool(options: CurrentTimeOptions = {}): ToolDefinition {
   checkOptions(options, OPTIONS);
   const { now = () => new Date() } = options;
-  class ClockedTools extends BuiltinTools {
-    protected override now(): Date {
-      return now();
-    }
-  }
-  return toolOf(new ClockedTools(), 'get_current_time');
+  return defineTool({
+    name: 'get_current_time',
+    description: TIME_DESCRIPTION,
+    parameters: {
+      type: 'object',
+      properties: { timezone: { type: 'string', description: TIMEZONE_DESCRIPTION } },
+      required: [],
+    },
+    annotations: { title: 'Current time', readOnly: true },
+    execute: ({ timezone }) => currentTime(now(), timezone === undefined ? undefined : String(timezone)),
+  });
 }
 
 /**
