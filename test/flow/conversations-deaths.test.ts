@@ -200,20 +200,29 @@ test('Conversations continue a lost turn in another process, and do not report i
   await next.conversations.close();
 });
 
+/** Prompts for a payment; the process dies during the request. */
+async function dieInRequest(fleet: Fleet): Promise<void> {
+  await fleet.front.prompt('c1', 'Pay');
+  const hanging = fleet.start(() => NEVER, { config: { provider: { chat: () => NEVER }, model: 'm' } });
+  await insist(() => fleet.store.read('c1.1'));
+  hanging.die();
+}
+
+/** Ends the run of the payment with an answer, as a process that holds its claim does. */
+function endRun(store: MemoryRunStore): void {
+  const run = { runId: 'c1.1', claim: 'the one before' };
+  store.seize({ ...run, leaseMs: LEASE, from: 'anybody' });
+  const said = { content: 'heard: Pay', usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } };
+  const messages = [{ role: 'assistant' as const, content: said.content }];
+  store.end(run, [{ type: 'end', messages, status: 'completed', iterations: 1, ...said }]);
+}
+
 test('Conversations take the result of a run that ends just before the takeover, without a new request', async () => {
   const fleet = new Fleet();
   const { front, store } = fleet;
-  await front.prompt('c1', 'Pay');
-  const hanging = fleet.start(() => NEVER, { config: { provider: { chat: () => NEVER }, model: 'm' } });
-  await insist(() => store.read('c1.1'));
-  hanging.die();
-  const claim = { runId: 'c1.1', claim: 'the one before' };
+  await dieInRequest(fleet);
   const endNow = (): void => {
-    if (store.read('c1.1')?.status !== 'running') return;
-    store.seize({ ...claim, leaseMs: LEASE, from: 'anybody' });
-    const said = { content: 'heard: Pay', usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } };
-    const messages = [{ role: 'assistant' as const, content: said.content }];
-    store.end(claim, [{ type: 'end', messages, status: 'completed', iterations: 1, ...said }]);
+    if (store.read('c1.1')?.status === 'running') endRun(store);
   };
   const next = fleet.start(() => 'paid', { store: before(store, 'seize', endNow) });
   const view = await front.idle('c1');
@@ -229,10 +238,7 @@ test('Conversations take the result of a run that ends just before the takeover,
 test('Conversations report the rest of a text, even if a part of it in the log has no text', async () => {
   const fleet = new Fleet();
   const { front, store } = fleet;
-  await front.prompt('c1', 'Pay');
-  const hanging = fleet.start(() => NEVER, { config: { provider: { chat: () => NEVER }, model: 'm' } });
-  await insist(() => store.read('c1.1'));
-  hanging.die();
+  await dieInRequest(fleet);
   const hold = { conversationId: 'c1', claim: 'the one before' };
   const { conversations: log } = store;
   await insist(async () =>
@@ -240,11 +246,7 @@ test('Conversations report the rest of a text, even if a part of it in the log h
   );
   const parts = [{ type: 'text-delta', text: 'heard' }, { type: 'text-delta' }];
   await log.tell(hold, [{ type: 'step-start', iteration: 1 }, ...parts]);
-  const run = { runId: 'c1.1', claim: 'the one before' };
-  store.seize({ ...run, leaseMs: LEASE, from: 'anybody' });
-  const said = { content: 'heard: Pay', usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } };
-  const messages = [{ role: 'assistant' as const, content: said.content }];
-  store.end(run, [{ type: 'end', messages, status: 'completed', iterations: 1, ...said }]);
+  endRun(store);
   await log.letGo(hold, -1);
   const next = fleet.start(() => 'paid');
   await front.idle('c1');
