@@ -1,7 +1,7 @@
-/** A block of a reply, as much of it as a test cares about. */
+/** A content block of a reply, with the fields that tests check. */
 type Block = Readonly<Record<string, unknown>>;
 
-/** A reply of Anthropic’s Messages, whole as the API sends it. */
+/** A complete reply of Anthropic’s Messages API. */
 export interface AnthropicMessage {
   readonly content: readonly Block[];
   readonly stop_reason: string | null;
@@ -9,12 +9,12 @@ export interface AnthropicMessage {
   readonly [field: string]: unknown;
 }
 
-/** What of tokens a test cares about. */
+/** The token counts that tests check. */
 type Tokens = Readonly<Record<string, number>>;
 
 const NO_DETAILS = { container: null, stop_details: null, stop_sequence: null };
 
-/** Counted in both words of the API for tokens. */
+/** Token usage under both names that the API uses. */
 const NOTHING_COUNTED = {
   cache_creation_input_tokens: 0,
   cache_read_input_tokens: 0,
@@ -22,7 +22,7 @@ const NOTHING_COUNTED = {
   server_tool_use: null,
 };
 
-/** A message of these blocks, with all that the API says of each. */
+/** A message of these blocks, with all fields that the API sends. */
 export function anthropicMessage(
   content: readonly Block[],
   {
@@ -60,7 +60,7 @@ function wholeBlock(block: Block): Block {
   return block.type === 'tool_use' ? { caller: { type: 'direct' }, ...block } : block;
 }
 
-/** The same message as a stream, each text cut into these parts. */
+/** The same message as a stream, with each text split into these pieces. */
 export function anthropicEvents(
   message: AnthropicMessage,
   cut: (text: string) => readonly string[],

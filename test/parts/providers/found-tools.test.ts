@@ -62,7 +62,7 @@ async function responses(): Promise<LoopbackServer> {
 }
 
 test.each([false, true])(
-  'OpenAIProvider of responses searches by tool_search, and found definitions come behind what was sent (streamed: %p)',
+  'OpenAIProvider of responses searches by tool_search and appends found definitions to the input (streamed: %p)',
   async (isStreamed) => {
     await using server = await responses();
     const provider = new OpenAIProvider({
@@ -116,7 +116,7 @@ test.each([false, true])(
   },
 );
 
-test('OpenAIProvider of responses tells the input of a search as it arrives, under the name of the tool that searches', async () => {
+test('OpenAIProvider of responses streams the input of a search under the name of the tool that searches', async () => {
   await using server = await responses();
   const provider = new OpenAIProvider({
     baseURL: server.baseURL,
@@ -133,7 +133,7 @@ test('OpenAIProvider of responses tells the input of a search as it arrives, und
   ]);
 });
 
-test('OpenAIProvider takes found tools from GPT-5.4 on, at OpenAI and by Responses, unless it is told', () => {
+test('OpenAIProvider supports found tools for GPT-5.4 and later at OpenAI over Responses, unless toolSearch is false', () => {
   const at = (more: object) => new OpenAIProvider({ apiKey: 'k', ...more });
   const byResponses = at({ api: 'responses' });
   for (const model of ['gpt-5.4', 'gpt-5.4-mini', 'gpt-6', 'gpt-5.10'])
@@ -145,7 +145,7 @@ test('OpenAIProvider takes found tools from GPT-5.4 on, at OpenAI and by Respons
   expect(at({ api: 'responses', toolSearch: false }).takesFoundTools('gpt-6')).toBe(false);
 });
 
-test('OpenAIProvider of Chat Completions sends nothing of what is for other APIs', async () => {
+test('OpenAIProvider of Chat Completions sends neither found tools nor deferred loading', async () => {
   await using server = await LoopbackServer.start(json(completion({ content: 'Hi' })));
   const provider = new OpenAIProvider({ baseURL: server.baseURL, apiKey: 'k' });
   const found: Message[] = [
@@ -169,7 +169,7 @@ test('OpenAIProvider of Chat Completions sends nothing of what is for other APIs
   for (const tool of body.tools as Fields[]) expect(Object.keys(tool)).toEqual(['type', 'function']);
 });
 
-test('fromAiSdk gives Claude references in the answer to its search, and keeps what it was sent before', async () => {
+test('fromAiSdk sends Claude tool references in the search result and defers the found tools', async () => {
   const left = [
     anthropicMessage(
       [{ type: 'tool_use', id: 't1', name: 'search_tools', input: { query: 'invoice', limit: 1 } }],
@@ -210,7 +210,7 @@ test('fromAiSdk gives Claude references in the answer to its search, and keeps w
   });
 });
 
-test('fromAiSdk knows which models take references', () => {
+test('fromAiSdk reports which Claude models support tool references', () => {
   const provider = fromAiSdk(createAnthropic({ apiKey: 'k' }));
   for (const model of ['claude-sonnet-4-5', 'claude-haiku-4-5-20251001', 'claude-opus-5-5'])
     expect(provider.takesFoundTools(model)).toBe(true);

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { type RunningServer, serve } from '../../setup/loopback.js';
 
-/** One request as it arrived. */
+/** A request as the server received it. */
 export interface SeenRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -11,7 +11,7 @@ export interface SeenRequest {
 /** Answers one request; may leave it unanswered. */
 export type Answer = (response: ServerResponse, request: SeenRequest) => void;
 
-/** A real server on loopback that answers as a test says and keeps what it was asked. */
+/** A real HTTP server on loopback that answers as the test defines and records its requests. */
 export class LoopbackServer implements AsyncDisposable {
   private constructor(
     readonly requests: readonly SeenRequest[],
@@ -45,7 +45,7 @@ export function json(body: unknown, status = 200): Answer {
   };
 }
 
-/** Answers every request with text of some type. */
+/** Answers every request with a text of this content type. */
 export function page(text: string, type: string, status = 200): Answer {
   return (response) => {
     response.writeHead(status, type === '' ? {} : { 'content-type': type }).end(text);
@@ -70,7 +70,7 @@ export function completion(message: Record<string, unknown>, rest: Record<string
   return { choices: [{ index: 0, message, finish_reason: 'stop', ...rest }] };
 }
 
-/** All that an iterable gives. */
+/** Collects all values of an iterable. */
 export async function collect<Part>(parts: AsyncIterable<Part>): Promise<Part[]> {
   const all: Part[] = [];
   for await (const part of parts) all.push(part);

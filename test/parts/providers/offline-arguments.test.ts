@@ -34,24 +34,24 @@ describe('values found in a text', () => {
     ['in Austin, TX', 'name', 'Austin, TX'],
     ["for Germany's team", 'name', 'Germany'],
     ['with (2 + 3) * 4', 'expression', '(2 + 3) * 4'],
-  ])('%s', (text, kind, value) => {
+  ])('finds the value in "%s"', (text, kind, value) => {
     const found = valuesIn(text).filter((one) => one.kind !== 'phrase');
     expect(found).toContainEqual(expect.objectContaining({ kind, value }));
   });
 
-  test('an apostrophe opens no quotation', () => {
+  test('an apostrophe does not start a quotation', () => {
     const found = valuesIn("I don't know what's up");
     expect(found.filter(({ kind }) => kind === 'quoted')).toEqual([]);
   });
 
-  test('the capital that opens a sentence makes no name', () => {
+  test('a capital letter at the start of a sentence does not make a name', () => {
     const found = valuesIn('Translate it. Find Yamaha', ['find']);
     expect(found.filter(({ kind }) => kind === 'name').map(({ value }) => value)).toEqual(['Yamaha']);
   });
 });
 
-describe('filling by schema', () => {
-  test('a text in quotes goes to an optional parameter only if the prompt names it', () => {
+describe('arguments by schema', () => {
+  test('a quoted text fills an optional parameter only if the prompt names the parameter', () => {
     const properties = { title: string, note: string };
     const ticket = (text: string) => fill(text, properties, ['title']);
     expect(ticket('Create a ticket "Broken lamp" for "Ada"')).toEqual({ title: 'Broken lamp' });
@@ -61,16 +61,16 @@ describe('filling by schema', () => {
     });
   });
 
-  test('numbers go to the parameters that are named beside them', () => {
+  test('numbers fill the parameters named next to them', () => {
     const properties = { height: integer, width: integer };
     expect(fill('a width of 20 and a height of 10', properties)).toEqual({ height: 10, width: 20 });
   });
 
-  test('an integer takes no decimals', () => {
+  test('an integer parameter does not accept a decimal number', () => {
     expect(fill('limit of 2.5', { limit: integer })).toBeUndefined();
   });
 
-  test('places are told apart by the word before them', () => {
+  test('places are assigned by the preposition before them', () => {
     const properties = { destination: string, origin: string };
     expect(fill('a train from Oslo to Bergen', properties)).toEqual({
       destination: 'Bergen',
@@ -78,36 +78,36 @@ describe('filling by schema', () => {
     });
   });
 
-  test('a date goes to a text that asks for one, and to no other', () => {
+  test('a date fills only a string parameter with the date format', () => {
     const day = { type: 'string', format: 'date' };
     expect(fill('on March 5th', { day })).toEqual({ day: '2024-03-05' });
     expect(fill('on March 5th', { city: string })).toBeUndefined();
   });
 
-  test('a place takes the form of an example that begins with it', () => {
+  test('a place is completed from an example in the description that starts with it', () => {
     const city = { type: 'string', description: "such as 'Berkeley, CA'" };
     expect(fill('a stylist in Berkeley', { city })).toEqual({ city: 'Berkeley, CA' });
   });
 
-  test('members of an enumeration are found in any case, the longest first', () => {
+  test('enum values match in any case, and the longest match wins', () => {
     const cabin = { type: 'string', enum: ['economy', 'premium economy'] };
     expect(fill('A Premium Economy seat', { cabin })).toEqual({ cabin: 'premium economy' });
     expect(fill('a seat', { cabin })).toBeUndefined();
   });
 
-  test('a numeric enumeration takes its members only', () => {
+  test('a numeric enum accepts only its own values', () => {
     expect(fill('a table for 3', { seats: { type: 'integer', enum: [2, 4] } })).toBeUndefined();
     expect(fill('a table for 4', { seats: { type: 'integer', enum: [2, 4] } })).toEqual({ seats: 4 });
   });
 
-  test('yes and no are read from the name and a negation before it', () => {
+  test('a boolean is true if the prompt names the parameter, and false after a negation', () => {
     const smoking = { type: 'boolean' };
     expect(fill('a smoking room', { smoking })).toEqual({ smoking: true });
     expect(fill('a room without any smoking', { smoking })).toEqual({ smoking: false });
     expect(fill('a room', { smoking }, [])).toEqual({});
   });
 
-  test('an array takes all values of a kind that single parameters leave', () => {
+  test('an array collects the values that single parameters do not use', () => {
     const numbers = { type: 'array', items: { type: 'number' } };
     const sizes = { type: 'array', items: { type: 'string', enum: ['small', 'large'] } };
     expect(fill('the mean of 1, 2.5 and -3', { numbers })).toEqual({ numbers: [1, 2.5, -3] });
@@ -123,25 +123,25 @@ describe('filling by schema', () => {
     expect(fill('a large latte', { options })).toEqual({ options: { size: 'large' } });
   });
 
-  test('null as the other choice changes nothing', () => {
+  test('a nullable parameter is filled like one that is not nullable', () => {
     expect(fill('limit 3', { limit: { type: ['integer', 'null'] } })).toEqual({ limit: 3 });
     expect(fill('limit 3', { limit: { anyOf: [{ type: 'integer' }, { type: 'null' }] } })).toEqual({
       limit: 3,
     });
   });
 
-  test('what is required and not said leaves nothing to call with; what is optional is left out', () => {
+  test('a missing required argument gives no arguments; a missing optional one is left out', () => {
     expect(fill('hello', { limit: integer })).toBeUndefined();
     expect(fill('hello', { limit: integer }, [])).toEqual({});
   });
 
-  test('arguments come in the order of the schema', () => {
+  test('arguments have the order of the schema', () => {
     const properties = { beta: integer, alpha: integer };
     const args = fill('alpha 1 and beta 2', properties);
     expect(Object.keys(args ?? {})).toEqual(['beta', 'alpha']);
   });
 
-  test('a schema without properties is filled with nothing', () => {
+  test('a schema without properties gives empty arguments', () => {
     expect(fillArguments({ type: 'object' }, readText('hello', new Set(), 2024))).toEqual({});
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { callsFor, offer } from './offline-tools.js';
 
-describe('one request', () => {
+describe('a single request', () => {
   test.each([
     ['Calculate 2^10 - 24', 'calculate', { expression: '2^10 - 24' }],
     ['What is (1.5 + 2) * -3?', 'calculate', { expression: '(1.5 + 2) * -3' }],
@@ -13,11 +13,11 @@ describe('one request', () => {
     ['Search my notes for "milk and eggs"', 'search_notes', { query: 'milk and eggs' }],
     ['Which invoices are overdue?', 'list_invoices', { status: 'overdue' }],
     ['List the open invoices of Acme', 'list_invoices', { status: 'open', customer: 'Acme' }],
-  ])('%s', async (prompt, name, args) => {
+  ])('"%s" calls the matching tool', async (prompt, name, args) => {
     expect(await callsFor(prompt)).toEqual([[name, args]]);
   });
 
-  test('quoted texts go to the parameters that stand before them', async () => {
+  test('quoted texts fill the parameters named before them', async () => {
     expect(await callsFor('Add a note titled "Shopping" with the text "milk, eggs and bread"')).toEqual([
       ['add_note', { title: 'Shopping', text: 'milk, eggs and bread' }],
     ]);
@@ -25,7 +25,7 @@ describe('one request', () => {
 });
 
 describe('several requests in one message', () => {
-  test('a sentence that asks two things calls two tools, in its order', async () => {
+  test('a sentence with two questions calls two tools in the same order', async () => {
     expect(await callsFor('What is 12 * (3 + 4), and which of my notes mention invoices?')).toEqual([
       ['calculate', { expression: '12 * (3 + 4)' }],
       ['search_notes', { query: 'invoices' }],
@@ -39,7 +39,7 @@ describe('several requests in one message', () => {
     ]);
   });
 
-  test('a second full set of numbers is a second call', async () => {
+  test('a second complete set of numbers makes a second call', async () => {
     const radius = { type: 'number', description: 'Radius of the circle' };
     const area = offer('circle_area', 'Area of a circle', { radius }, ['radius']);
     const prompt =
@@ -51,34 +51,34 @@ describe('several requests in one message', () => {
   });
 });
 
-describe('nothing to call', () => {
+describe('prompts without a call', () => {
   test.each(['Hello!', 'Thank you Bob', 'Tell me a joke about cats', ''])(
-    'nothing is called for %j',
+    '%j calls no tool',
     async (prompt) => {
       expect(await callsFor(prompt)).toEqual([]);
     },
   );
 
-  test('a tool whose required arguments are not in the text is not called', async () => {
+  test('a tool is not called if its required arguments are not in the text', async () => {
     expect(await callsFor('Search my notes')).toEqual([]);
     expect(await callsFor('Calculate something')).toEqual([]);
   });
 });
 
-describe('ranking', () => {
-  test('a word of the name outweighs the same word of a description', async () => {
+describe('ranking of tools', () => {
+  test('a match in the name ranks above a match in the description', async () => {
     const named = offer('rename_file', 'Does something');
     const described = offer('do_something', 'Works on a file');
     expect(await callsFor('the file', [described, named])).toEqual([['rename_file', {}]]);
     expect(await callsFor('the file', [described])).toEqual([['do_something', {}]]);
   });
 
-  test('a text with no word in common calls nothing', async () => {
+  test('a text that shares no word with a tool calls nothing', async () => {
     expect(await callsFor('xylophone')).toEqual([]);
     expect(await callsFor('notes', [])).toEqual([]);
   });
 
-  test('names in camel case and with dots are read as words', async () => {
+  test('names in camel case and with dots are split into words', async () => {
     const tools = [offer('mail.sendLetter', 'One'), offer('mail.openBox', 'Two')];
     expect(await callsFor('open the box', tools)).toEqual([['mail.openBox', {}]]);
   });

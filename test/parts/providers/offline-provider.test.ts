@@ -6,7 +6,7 @@ import { ASSISTANT_TOOLS, ask, callsFor, offer } from './offline-tools.js';
 
 const PROMPT = 'What is 12 * (3 + 4), and which of my notes mention invoices?';
 
-/** The history after the calls of a prompt were answered with `contents`. */
+/** The history after the calls of a prompt returned `contents`. */
 async function answered(before: readonly Message[], contents: readonly string[]): Promise<Message[]> {
   const { toolCalls } = await ask(before);
   const tool_calls = toolCalls.map(({ id, name, arguments: args }) => ({
@@ -22,14 +22,14 @@ async function answered(before: readonly Message[], contents: readonly string[])
 }
 
 describe('replies', () => {
-  test('a request that fits is answered with numbered calls and finish reason tool_calls', async () => {
+  test('a matching request returns numbered calls with finish reason tool_calls', async () => {
     const reply = await ask(PROMPT);
     expect(reply.finishReason).toBe('tool_calls');
     expect(reply.content).toBe('');
     expect(reply.toolCalls.map(({ id }) => id)).toEqual(['call_1', 'call_2']);
   });
 
-  test('results are quoted with the purpose of their tools, and nothing is called again', async () => {
+  test('results are quoted with the descriptions of their tools, and no tool is called again', async () => {
     const reply = await ask(await answered([{ role: 'user', content: PROMPT }], ['84', '2 notes']));
     expect(reply).toEqual({
       content: 'Evaluate an arithmetic expression: 84\nSearch the notes by words in title or text: 2 notes',
@@ -38,7 +38,7 @@ describe('replies', () => {
     });
   });
 
-  test('a result that reports a failure is quoted as it is', async () => {
+  test('an error result is quoted unchanged', async () => {
     const errors = ['tool not found: calculate', '["an error in a note"]'];
     const reply = await ask(await answered([{ role: 'user', content: PROMPT }], errors));
     expect(reply.content.split('\n')).toEqual([
@@ -47,13 +47,13 @@ describe('replies', () => {
     ]);
   });
 
-  test('call ids go on from the history, whatever results quote', async () => {
+  test('the numbering of call ids continues from the history, not from ids quoted in results', async () => {
     const history = await answered([{ role: 'user', content: PROMPT }], ['84', '"id":"call_77"']);
     const reply = await ask([...history, { role: 'user', content: 'Which invoices are paid?' }]);
     expect(reply.toolCalls).toEqual([{ id: 'call_3', name: 'list_invoices', arguments: { status: 'paid' } }]);
   });
 
-  test('when nothing fits it says what it is and lists what it can do', async () => {
+  test('a prompt that matches no tool returns a notice that lists the tools', async () => {
     const { content, finishReason } = await ask('Tell me a joke');
     expect(finishReason).toBe('stop');
     expect(content).toContain('offline stand-in, not a language model');
@@ -61,17 +61,17 @@ describe('replies', () => {
     expect(content).toContain('- List invoices, newest first');
   });
 
-  test('without tools, or without a user message, it says so instead of failing', async () => {
+  test('a request without tools or without a user message returns a notice instead of failing', async () => {
     const bare = await new OfflineProvider().chat({ model: 'm', messages: [], options: {} });
     expect(bare).toMatchObject({ toolCalls: [], finishReason: 'stop' });
     expect(bare.content).toContain('nothing, without tools');
   });
 
-  test('a tool without a description is named', async () => {
+  test('a tool without a description is listed by its name', async () => {
     expect((await ask('hello', [offer('ping', '')])).content).toContain('- ping');
   });
 
-  test('the texts of a message in parts are read', async () => {
+  test('the text parts of a message are read', async () => {
     const parts = [
       { type: 'text', text: 'What is 6 * 7?' },
       { type: 'image_url', image_url: { url: 'data:,' } },
@@ -80,7 +80,7 @@ describe('replies', () => {
     expect(toolCalls.map((call) => call.arguments)).toEqual([{ expression: '6 * 7' }]);
   });
 
-  test('news of earlier background work is passed on, not taken for a request', async () => {
+  test('a report of earlier background work is repeated and calls no tool', async () => {
     const reply = await ask('[System: async:list_invoices] 3 invoices are open');
     expect(reply).toMatchObject({ content: '3 invoices are open', toolCalls: [] });
   });
@@ -109,7 +109,7 @@ describe('long messages', () => {
     (start + piece.repeat(length)).slice(0, length);
 
   test.each([...pieces, ...bigger])(
-    'the longest message that is read, full of %j, is answered',
+    'a message of the maximum length full of %j is answered',
     async (piece) => {
       for (const start of ['', 'find notes ', '[System: async:'])
         expect((await ask(fillTo(4000, start, piece))).finishReason).toBeDefined();
@@ -117,7 +117,7 @@ describe('long messages', () => {
   );
 
   test.each([...pieces, ...bigger])(
-    '100,000 characters of %j call nothing and are told why',
+    '100,000 characters of %j call no tool and return the length limit',
     async (piece) => {
       const { content, toolCalls } = await ask(fillTo(100_000, 'find notes ', piece));
       expect(toolCalls).toEqual([]);
@@ -125,7 +125,7 @@ describe('long messages', () => {
     },
   );
 
-  test('a value is handed on whole up to the longest message, and never in part', async () => {
+  test('a value is passed complete up to the length limit, and never truncated', async () => {
     const add = (text: string) => callsFor(`Add a note titled "Log" with the text "${text}"`);
     const whole = 'x'.repeat(3900);
     expect(await add(whole)).toEqual([['add_note', { title: 'Log', text: whole }]]);
@@ -133,7 +133,7 @@ describe('long messages', () => {
   });
 });
 
-describe('invariants', () => {
+describe('properties of all replies', () => {
   const words =
     'what is the open invoices of Acme and notes about 12 * 3 , ? ; "milk" 2024-01-02 Rome 5% I \' (';
   const texts = fc.oneof(
@@ -141,13 +141,13 @@ describe('invariants', () => {
     fc.array(fc.constantFrom(...words.split(' '))).map((some) => some.join(' ')),
   );
 
-  test('the same request gives the same reply', async () => {
+  test('the same request returns the same reply', async () => {
     await fc.assert(
       fc.asyncProperty(texts, async (text) => expect(await ask(text)).toEqual(await ask(text))),
     );
   });
 
-  test('every call has its required arguments and no others than the tool knows', async () => {
+  test('every call has its required arguments and only arguments from the schema', async () => {
     const check = async (text: string) => {
       for (const { name, arguments: args } of (await ask(text)).toolCalls) {
         const { parameters } = ASSISTANT_TOOLS.find((tool) => tool.function.name === name)!.function;
@@ -158,7 +158,7 @@ describe('invariants', () => {
     await fc.assert(fc.asyncProperty(texts, check));
   });
 
-  test('no tool is called once a turn has results', async () => {
+  test('no tool is called after the turn has a result', async () => {
     const result = { role: 'tool', content: 'done', tool_call_id: 'call_1' } as const;
     const check = async (text: string) => {
       expect((await ask([{ role: 'user', content: text }, result])).toolCalls).toEqual([]);

@@ -3,7 +3,7 @@ import { OfflineProvider } from 'toolwright/offline';
 
 type Properties = ToolSchema['function']['parameters']['properties'];
 
-/** A tool as a model is offered it. */
+/** A tool definition as it is sent to a model. */
 export function offer(
   name: string,
   description: string,
@@ -16,7 +16,7 @@ export function offer(
 
 const text = (description: string) => ({ type: 'string', description });
 
-/** What an assistant for notes and invoices might offer. */
+/** Tools of an assistant for notes and invoices. */
 export const ASSISTANT_TOOLS: readonly ToolSchema[] = [
   offer('calculate', 'Evaluate an arithmetic expression.', { expression: text('e.g. 2 * (3 + 4)') }, [
     'expression',
@@ -40,7 +40,7 @@ export const ASSISTANT_TOOLS: readonly ToolSchema[] = [
   }),
 ];
 
-/** One request to the stand-in; dates without a year are of 2024. */
+/** Sends one request to the offline provider; dates without a year are in 2024. */
 export function ask(messages: string | readonly Message[], tools: readonly ToolSchema[] = ASSISTANT_TOOLS) {
   const history: readonly Message[] =
     typeof messages === 'string' ? [{ role: 'user', content: messages }] : messages;
@@ -52,7 +52,7 @@ export function ask(messages: string | readonly Message[], tools: readonly ToolS
   });
 }
 
-/** The calls a text leads to, as `[name, arguments]`. */
+/** The calls that a text leads to, as `[name, arguments]`. */
 export async function callsFor(prompt: string, tools: readonly ToolSchema[] = ASSISTANT_TOOLS) {
   const { toolCalls } = await ask(prompt, tools);
   return toolCalls.map((call: ToolCall) => [call.name, call.arguments]);

@@ -10,7 +10,7 @@ const reply = fc.record({
   calls: fc.uniqueArray(someCall, { maxLength: 4, selector: ({ id }) => id }),
 });
 
-/** How servers differ in what tells the calls of a stream apart. */
+/** The ways in which servers identify the calls of a stream. */
 const dialect = fc.constantFrom('by index', 'without index', 'index 0 for all', 'id and name repeated');
 type Dialect = typeof dialect extends fc.Arbitrary<infer Name> ? Name : never;
 
@@ -42,9 +42,9 @@ function callChunks(
   });
 }
 
-describe('putting a reply together', () => {
+describe('assembling a streamed reply', () => {
   test.each(['by index', 'without index', 'id and name repeated'] as const)(
-    'long arguments, %s, are assembled in time that grows as they do',
+    'long arguments, sent %s, are assembled in linear time',
     async (name) => {
       const assemble = (size: number) => {
         const given = { a: 'x'.repeat(size) };
@@ -66,7 +66,7 @@ describe('putting a reply together', () => {
     },
   );
 
-  test('however a reply is cut into chunks, it means what the whole reply means', () => {
+  test('chunks of any size give the same response as the whole reply', () => {
     fc.assert(
       fc.property(reply, dialect, fc.integer({ min: 1, max: 9 }), ({ content, calls }, name, size) => {
         const tool_calls = calls.map((call) => ({
@@ -93,7 +93,7 @@ describe('putting a reply together', () => {
     );
   });
 
-  test('no JSON at all makes it throw', () => {
+  test('no JSON value makes it throw', () => {
     const odd = fc.jsonValue();
     const message = fc.record({
       content: odd,

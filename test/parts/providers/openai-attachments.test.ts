@@ -23,7 +23,7 @@ const IMAGE = {
 };
 
 test.each(['chat', 'stream'] as const)(
-  'OpenAIProvider of responses gives what the model cites and the images that it made as attachments (%s)',
+  'OpenAIProvider of responses returns citations and generated images as attachments (%s)',
   async (method) => {
     const reply = responseOf([CITED, IMAGE]);
     await using server = await LoopbackServer.start(
@@ -51,7 +51,7 @@ const PICTURE = { type: 'image_url', image_url: { url: 'data:image/jpeg;base64,/
 const MESSAGE = { role: 'assistant', content: 'Said', annotations: [CITATION], images: [PICTURE] };
 
 test.each(['chat', 'stream'] as const)(
-  'OpenAIProvider gives annotations and images of a message as attachments (%s)',
+  'OpenAIProvider returns the annotations and images of a message as attachments (%s)',
   async (method) => {
     const chunks = [
       { choices: [{ index: 0, delta: MESSAGE }] },
@@ -74,13 +74,13 @@ test.each(['chat', 'stream'] as const)(
   },
 );
 
-test('OpenAIProvider gives no attachments where a reply has none', async () => {
+test('OpenAIProvider omits attachments if the reply has no annotations or images', async () => {
   await using server = await LoopbackServer.start(json(completion({ content: 'Hello' })));
   const provider = new OpenAIProvider({ baseURL: server.baseURL, apiKey: 'k' });
   expect(await provider.chat(REQUEST)).not.toHaveProperty('attachments');
 });
 
-test('OpenAIProvider gives no addresses as attachments that a page would run when they are followed', async () => {
+test('OpenAIProvider drops attachments whose URL could run a script', async () => {
   const cited = ['javascript:alert(1)', 'data:text/html,x', 'java\nscript:alert(1)', 'HTTPS://example.org/a'];
   const annotations = cited.map((url) => ({ type: 'url_citation', url }));
   const image = { type: 'image_url', image_url: { url: 'data:text/html;base64,PGI+' } };

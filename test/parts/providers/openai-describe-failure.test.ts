@@ -4,7 +4,7 @@ import { describeFailure } from '../../../src/models/wire/describe-failure.js';
 
 const AT = { baseURL: 'https://models.example/v1/', keyVariable: 'OPENAI_API_KEY' };
 
-/** What the client throws when `fetch` failed with such a code. */
+/** The error that the client throws if `fetch` fails with this code. */
 function connectionError(code: string): unknown {
   const reason = Object.assign(new Error(`${code} somewhere`), { code });
   return new OpenAI.APIConnectionError({ cause: new TypeError('fetch failed', { cause: reason }) });
@@ -14,34 +14,34 @@ function messageFor(error: unknown): string {
   return (describeFailure(error, AT) as Error).message;
 }
 
-describe('failures that cannot be had on loopback', () => {
+describe('failures that a loopback server cannot cause', () => {
   test.each([
     ['ENOTFOUND', 'cannot reach https://models.example/v1: no such host; check the base URL'],
     ['CERT_HAS_EXPIRED', 'cannot reach https://models.example/v1: its TLS certificate has expired'],
     ['EUNHEARDOF', 'cannot reach https://models.example/v1: EUNHEARDOF somewhere'],
-  ])('a connection that fails with %s', (code, message) => {
+  ])('a connection that fails with %s is described', (code, message) => {
     expect(messageFor(connectionError(code))).toBe(message);
   });
 
-  test('a server that never begins to answer', () => {
+  test('a server that never answers is described as a timeout', () => {
     expect(messageFor(new OpenAI.APIConnectionTimeoutError())).toBe(
       'https://models.example/v1 did not answer in time; raise timeoutMs or try again',
     );
   });
 
-  test('an error whose causes form a ring is described', () => {
+  test('an error with circular causes is described', () => {
     const ring = new Error('round');
     ring.cause = new Error('and round', { cause: ring });
     expect(messageFor(ring)).toMatch(/^the request to https:\/\/models\.example\/v1 failed: /);
   });
 
-  test('something thrown that is not an error is described, and is the cause', () => {
+  test('a thrown value that is not an error is described and becomes the cause', () => {
     const described = describeFailure('out of luck', AT) as Error;
     expect(described.message).toBe('the request to https://models.example/v1 failed: out of luck');
     expect(described.cause).toBe('out of luck');
   });
 
-  test('a long answer of the server is cut', () => {
+  test('a long error message from the server is truncated', () => {
     const error = OpenAI.APIError.generate(
       400,
       { error: { message: 'x'.repeat(5_000) } },
@@ -51,7 +51,7 @@ describe('failures that cannot be had on loopback', () => {
     expect(messageFor(error).length).toBeLessThan(300);
   });
 
-  test('after an abort the error is the client’s own', () => {
+  test('the error of an abort is returned unchanged', () => {
     const error = new OpenAI.APIUserAbortError();
     expect(describeFailure(error, { ...AT, signal: AbortSignal.abort() })).toBe(error);
   });

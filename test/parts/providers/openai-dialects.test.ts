@@ -19,7 +19,7 @@ const THINKING = [
   { type: 'text', text: 'Looking.' },
 ];
 
-/** A schema that strict tools and formats take as it is. */
+/** A schema that is already strict. */
 const STRICT = {
   type: 'object',
   properties: { at: { type: 'integer' } },
@@ -29,10 +29,10 @@ const STRICT = {
 
 interface Dialect {
   readonly model: string;
-  /** The message as a whole completion has it. */
+  /** The message as a complete, unstreamed reply contains it. */
   readonly whole: Fields;
   readonly deltas: readonly Fields[];
-  /** What the message of the next request has. */
+  /** The message as the next request sends it. */
   readonly replayed: Fields;
   readonly reasoning: string;
 }
@@ -145,7 +145,7 @@ async function secondBody(response: Awaited<ReturnType<typeof exchange>>['respon
 
 describe.each(Object.entries(DIALECTS))('OpenAIProvider and %s', (_name, dialect) => {
   test.each(['chat', 'stream'] as const)(
-    '%s keeps it, and the next request has it where it was',
+    '%s returns the reasoning, and the next request sends it back unchanged',
     async (method) => {
       const { response, parts } = await exchange(answerOf(dialect, method), { method, model: dialect.model });
       expect(response.reasoning ?? '').toBe(dialect.reasoning);
@@ -175,12 +175,12 @@ describe('OpenAIProvider.itemKey', () => {
     ['Qwen/Qwen3-235B-A22B', 'qwen3'],
     ['magistral-medium-2509', 'magistral-medium'],
     ['m', 'm'],
-  ])('is the same for all models of one family: %s is %s', (model, family) => {
+  ])('is the same for all models of a family: the key of %s is %s', (model, family) => {
     expect(new OpenAIProvider({ apiKey: 'k' }).itemKey(model)).toBe(`openai.chat/${family}`);
   });
 });
 
-describe('OpenAIProvider and the histories of other models', () => {
+describe('OpenAIProvider and histories of other models', () => {
   const foreign = historyAfter({
     content: '',
     toolCalls: [
@@ -197,11 +197,11 @@ describe('OpenAIProvider and the histories of other models', () => {
     return body.messages as readonly Fields[];
   }
 
-  test('have nothing of theirs on the wire', async () => {
+  test('the request contains no reasoning and no provider items of the other model', async () => {
     expect(JSON.stringify(await sent('gpt-5'))).not.toMatch(/secret|providerItems|"reasoning/);
   });
 
-  test('Gemini from version 3 on is told not to look for a signature on the first call', async () => {
+  test('Gemini 3 and later gets a signature that skips validation on the first call', async () => {
     const skip = { google: { thought_signature: 'skip_thought_signature_validator' } };
     const calls = [
       { ...CALL, extra_content: skip },
@@ -214,14 +214,14 @@ describe('OpenAIProvider and the histories of other models', () => {
     expect((await sent('gemini-2.5-pro'))[1]).not.toHaveProperty('tool_calls.0.extra_content');
   });
 
-  test('DeepSeek and Kimi at their own APIs get an empty reasoning_content with calls', async () => {
+  test('DeepSeek and Kimi get an empty reasoning_content with calls, but only under the names of their own APIs', async () => {
     for (const model of ['deepseek-v4-pro', 'kimi-k2-thinking'])
       expect((await sent(model))[1]).toHaveProperty('reasoning_content', '');
     for (const model of ['deepseek-ai/DeepSeek-V3', 'gpt-5'])
       expect((await sent(model))[1]).not.toHaveProperty('reasoning_content');
   });
 
-  test('a text that was changed goes out changed, beside the thinking that came with it', async () => {
+  test('a changed text is sent as changed, next to the original thinking', async () => {
     const [first, message, ...rest] = historyAfter({
       content: 'Looking.',
       toolCalls: [],
@@ -233,7 +233,7 @@ describe('OpenAIProvider and the histories of other models', () => {
     expect(assistant?.content).toEqual([THINKING[0], { type: 'text', text: '[removed]' }]);
   });
 
-  test('a custom call goes back as one', async () => {
+  test('a custom call is sent back as a custom call', async () => {
     const custom = { id: 'c', type: 'custom', custom: { name: 'sql', input: 'SELECT 1' } };
     const { response } = await exchange(json(completion({ content: null, tool_calls: [custom] })), {
       method: 'chat',
@@ -242,8 +242,8 @@ describe('OpenAIProvider and the histories of other models', () => {
   });
 });
 
-describe('OpenAIProvider tells calls as they arrive', () => {
-  test('with their names, their arguments in pieces, and their end before the response', async () => {
+describe('OpenAIProvider streams the input of calls', () => {
+  test('start, deltas and end of each call come before the response', async () => {
     const piece = (index: number, args: string, named: Fields = {}) =>
       delta({
         tool_calls: [
@@ -271,7 +271,7 @@ describe('OpenAIProvider tells calls as they arrive', () => {
     ]);
   });
 
-  test('calls without an id, and the second of two with the same, only in the response', async () => {
+  test('calls without an id or with a repeated id appear only in the response', async () => {
     const calls = [CALL, { ...CALL, id: '' }, { ...CALL, function: { name: 'see', arguments: '{}' } }];
     const { parts, response } = await exchange(json(completion({ content: null, tool_calls: calls })), {
       method: 'stream',
@@ -282,7 +282,7 @@ describe('OpenAIProvider tells calls as they arrive', () => {
     expect(response.toolCalls).toHaveLength(3);
   });
 
-  test('the pieces of every told call are its arguments, wherever they are cut', () => {
+  test('the deltas of a call join to its arguments, wherever they are split', () => {
     const args = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value));
     fc.assert(
       fc.property(args, fc.array(fc.nat({ max: 200 })), (text, cuts) => {
@@ -313,7 +313,7 @@ describe('OpenAIProvider tells calls as they arrive', () => {
   });
 });
 
-describe('OpenAIProvider puts the request into the words of Chat Completions', () => {
+describe('OpenAIProvider writes a Chat Completions request', () => {
   const look = {
     type: 'function',
     function: { name: 'look', description: 'Looks', parameters: {} },
@@ -335,7 +335,7 @@ describe('OpenAIProvider puts the request into the words of Chat Completions', (
         allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'look' } }] },
       },
     ],
-  ] as const)('the choice of tools %j', async (toolChoice, wire) => {
+  ] as const)('the tool choice %j is translated', async (toolChoice, wire) => {
     expect((await body({ toolChoice, tools: [look] })).tool_choice).toEqual(wire);
     expect(await body({ toolChoice })).not.toHaveProperty('tool_choice');
   });
@@ -351,24 +351,24 @@ describe('OpenAIProvider puts the request into the words of Chat Completions', (
       { type: 'json', schema: STRICT },
       { type: 'json_schema', json_schema: { name: 'reply', schema: STRICT, strict: true } },
     ],
-  ] as const)('the form %j', async (responseFormat, wire) => {
+  ] as const)('the response format %j is translated', async (responseFormat, wire) => {
     expect((await body({ responseFormat })).response_format).toEqual(wire);
   });
 
-  test('one call at a time, and options that win', async () => {
+  test('parallel_tool_calls is sent, and options override the fields of the request', async () => {
     const request = { tools: [look], parallelToolCalls: false, toolChoice: 'required' } as const;
     expect(await body(request)).toMatchObject({ parallel_tool_calls: false, tool_choice: 'required' });
     const options = { parallel_tool_calls: true, tool_choice: 'none' };
     expect(await body({ ...request, options })).toMatchObject(options);
   });
 
-  test('tools of the options stand before the others', async () => {
+  test('tools of the options come before the other tools', async () => {
     const search = { type: 'custom', custom: { name: 'sql' } };
     expect((await body({ tools: [look], options: { tools: [search] } })).tools).toEqual([search, look]);
   });
 });
 
-describe('OpenAIProvider counts', () => {
+describe('OpenAIProvider reads token usage', () => {
   test.each([
     [
       {
@@ -399,7 +399,7 @@ describe('OpenAIProvider counts', () => {
       },
       { inputTokens: 10, outputTokens: 8, totalTokens: 18, reasoningTokens: 3 },
     ],
-  ])('the tokens of %j', async (usage, counted) => {
+  ])('of the body %j', async (usage, counted) => {
     const { response } = await exchange(json({ ...(completion({ content: 'ok' }) as object), usage }), {
       method: 'chat',
     });

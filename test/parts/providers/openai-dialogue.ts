@@ -2,7 +2,7 @@ import type { AssistantMessage, LLMRequest, LLMResponse, LLMStreamPart, Message 
 import { OpenAIProvider, type OpenAIProviderOptions } from 'toolwright/openai';
 import { type Answer, collect, LoopbackServer } from './loopback-server.js';
 
-/** The history after a reply: its message as a loop keeps it, an answer to each call, and what is said next. */
+/** The history after a reply: its message as a loop stores it, a result for each call, and the next user message. */
 export function historyAfter(response: LLMResponse): readonly Message[] {
   const { content, toolCalls, providerItems, reasoning } = response;
   const message: AssistantMessage = {
@@ -33,7 +33,7 @@ export interface Exchange {
   readonly body: Record<string, unknown>;
 }
 
-/** One request over real HTTP, and what came of it. */
+/** Sends one request over HTTP and returns the response, the stream parts and the request body. */
 export async function exchange(
   answer: Answer,
   how: Partial<LLMRequest> & {
@@ -60,7 +60,7 @@ export async function exchange(
   return { response: last.response, parts, body: server.requests[0]?.body ?? {} };
 }
 
-/** The texts of parts of one type, put together. */
+/** The texts of all parts of one type, joined. */
 export function textOf(parts: readonly LLMStreamPart[], type: 'text-delta' | 'reasoning-delta'): string {
   return parts.map((part) => (part.type === type ? part.text : '')).join('');
 }

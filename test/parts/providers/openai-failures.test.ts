@@ -25,8 +25,8 @@ async function failureOf(answer: Answer, method: 'chat' | 'stream') {
   return { error, message: error.message.replaceAll(server.baseURL, 'BASE') };
 }
 
-describe.each(METHODS)('failures of %s are one line that says what to do', (method) => {
-  test('a refused connection', async () => {
+describe.each(METHODS)('failures of %s have a message of one line that suggests a fix', (method) => {
+  test('a refused connection reports that the server may not be running', async () => {
     const gone = await LoopbackServer.start(() => {});
     const { baseURL } = gone;
     await gone[Symbol.asyncDispose]();
@@ -35,7 +35,7 @@ describe.each(METHODS)('failures of %s are one line that says what to do', (meth
     expect(error.cause).toBeInstanceOf(OpenAI.APIConnectionError);
   });
 
-  test('an address that cannot be reached', async () => {
+  test('a blocked port reports that fetch does not allow it', async () => {
     const error = await failure(
       new OpenAIProvider({ baseURL: 'http://127.0.0.1:1/v1', maxRetries: 0 }),
       method,
@@ -54,52 +54,52 @@ describe.each(METHODS)('failures of %s are one line that says what to do', (meth
     [429, 'Slow down', '429 from BASE: too many requests, or no quota left (Slow down); try again later'],
     [418, 'Teapot', '418 from BASE: the request failed (Teapot)'],
     [500, 'Oops', '500 from BASE: the server failed (Oops); try again later'],
-  ])('status %i', async (status, said, expected) => {
+  ])('status %i is explained', async (status, said, expected) => {
     const { error, message } = await failureOf(json({ error: { message: said } }, status), method);
     expect(message.startsWith(expected)).toBe(true);
     expect(error.cause).toMatchObject({ status });
   });
 
-  test('a status with an HTML page gives the title of the page', async () => {
+  test('an error status with an HTML page reports the title of the page', async () => {
     const html = '<!doctype html>\n<html><head><title>Bad Gateway</title></head><body>nginx</body></html>';
     const { message } = await failureOf(page(html, 'text/html', 502), method);
     expect(message).toBe('502 from BASE: the server failed (Bad Gateway); try again later');
   });
 
-  test('a status without a body', async () => {
+  test('an error status without a body is reported', async () => {
     const { message } = await failureOf(page('', '', 503), method);
     expect(message).toBe('503 from BASE: the server failed; try again later');
   });
 
-  test('an HTML page in place of a reply', async () => {
+  test('an HTML page instead of a reply reports that it is not JSON', async () => {
     const { message } = await failureOf(page('<html>\n<body>Welcome</body></html>', 'text/html'), method);
     expect(message).toBe(
       'BASE answered with text that is not JSON (<html> <body>Welcome</body></html>); check the base URL (most end with /v1)',
     );
   });
 
-  test('no choice at all', async () => {
+  test('a reply without choices is reported', async () => {
     const { message } = await failureOf(json({ choices: [] }), method);
     expect(message).toBe('BASE answered without a choice; try again');
   });
 
-  test('an error reported with status 200', async () => {
+  test('an error in a body of status 200 is reported', async () => {
     const { message } = await failureOf(json({ error: { message: 'Upstream is down' } }), method);
     expect(message).toBe('BASE reported an error: Upstream is down');
   });
 
-  test('an empty body', async () => {
+  test('an empty body is reported', async () => {
     const { message } = await failureOf(page('', 'application/json'), method);
-    // Clients before version 7 read it as JSON.
+    // Clients before version 7 parse an empty body as JSON.
     expect(message).toMatch(/^BASE answered with (no completion|broken JSON)/);
   });
 
-  test('a connection that is cut before the answer', async () => {
+  test('a connection that is cut before the answer is reported', async () => {
     const { message } = await failureOf((response) => response.socket?.destroy(), method);
     expect(message).toBe('cannot reach BASE: the connection was cut; try again');
   });
 
-  test('an abort before the request rejects and sends nothing', async () => {
+  test('an abort before the request rejects without sending it', async () => {
     await using server = await LoopbackServer.start(json(completion({ content: 'x' })));
     const provider = new OpenAIProvider({ baseURL: server.baseURL });
     const error = await failure(provider, method, { ...REQUEST, signal: AbortSignal.abort() });
@@ -107,7 +107,7 @@ describe.each(METHODS)('failures of %s are one line that says what to do', (meth
     expect(server.requests).toHaveLength(0);
   });
 
-  test('an abort during the request rejects with the abort error as it is', async () => {
+  test('an abort during the request rejects with the abort error of the client', async () => {
     const controller = new AbortController();
     await using server = await LoopbackServer.start(() => controller.abort());
     const provider = new OpenAIProvider({ baseURL: server.baseURL });
@@ -115,7 +115,7 @@ describe.each(METHODS)('failures of %s are one line that says what to do', (meth
     expect(error).toBeInstanceOf(OpenAI.APIUserAbortError);
   });
 
-  test('a request is sent again as often as maxRetries says', async () => {
+  test('a request is retried maxRetries times', async () => {
     await using server = await LoopbackServer.start((response) => {
       response.writeHead(503, { 'retry-after-ms': '1' }).end();
     });
@@ -124,7 +124,7 @@ describe.each(METHODS)('failures of %s are one line that says what to do', (meth
   });
 });
 
-describe('failures in the middle', () => {
+describe('failures after the response started', () => {
   const begun = 'data: {"choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n';
 
   function cutAfterBeginning(finish: (socket: () => void) => void): Answer {
@@ -134,7 +134,7 @@ describe('failures in the middle', () => {
     };
   }
 
-  test('a body that does not come in time', async () => {
+  test('a body that does not arrive in time is reported as a timeout', async () => {
     await using server = await LoopbackServer.start((response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
     });
@@ -143,12 +143,12 @@ describe('failures in the middle', () => {
     expect(error.message).toBe(`${server.baseURL} did not answer in time; raise timeoutMs or try again`);
   });
 
-  test('broken JSON is named as such', async () => {
+  test('a truncated body is reported as broken JSON', async () => {
     const { message } = await failureOf(page('{"choices": [', 'application/json'), 'chat');
     expect(message).toMatch(/^BASE answered with broken JSON: /);
   });
 
-  test('a connection cut inside a stream throws after the text that came', async () => {
+  test('a connection that is cut inside a stream throws after the text received so far', async () => {
     await using server = await LoopbackServer.start(cutAfterBeginning((cut) => setImmediate(cut)));
     const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0 });
     const seen: unknown[] = [];
@@ -166,7 +166,7 @@ describe('failures in the middle', () => {
     expect(message).toMatch(/^BASE answered with broken JSON: /);
   });
 
-  test('an error sent as a chunk throws with its text', async () => {
+  test('an error sent as a chunk throws with its message', async () => {
     const { message } = await failureOf(
       events([delta({ content: 'a' }), { error: { message: 'GPU fell off' } }]),
       'stream',
@@ -174,12 +174,12 @@ describe('failures in the middle', () => {
     expect(message).toBe('the request to BASE failed: GPU fell off');
   });
 
-  test('a stream without any chunk throws', async () => {
+  test('a stream without chunks throws', async () => {
     const { message } = await failureOf(events([]), 'stream');
     expect(message).toMatch(/^BASE answered with no completion/);
   });
 
-  test('an abort inside a stream throws instead of ending as if it were complete', async () => {
+  test('an abort inside a stream throws instead of completing the reply', async () => {
     const controller = new AbortController();
     await using server = await LoopbackServer.start(cutAfterBeginning(() => {}));
     const provider = new OpenAIProvider({ baseURL: server.baseURL });
@@ -194,7 +194,7 @@ describe('failures in the middle', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test('leaving a stream early ends the request', async () => {
+  test('leaving a stream early closes the request', async () => {
     const closed = Promise.withResolvers<void>();
     await using server = await LoopbackServer.start((response, request) => {
       response.on('close', () => closed.resolve());
@@ -205,7 +205,7 @@ describe('failures in the middle', () => {
   });
 });
 
-describe('OpenAIProvider throws a ProviderError that says whether to try again', () => {
+describe('OpenAIProvider throws a ProviderError with its retryability', () => {
   const failing = (
     status: number,
     headers: Record<string, string> = {},
@@ -225,7 +225,7 @@ describe('OpenAIProvider throws a ProviderError that says whether to try again',
     [400, false],
     [401, false],
     [404, false],
-  ])('status %i: %s', async (status, retryable) => {
+  ])('status %i has retryable %s', async (status, retryable) => {
     for (const method of METHODS) {
       const { error } = await failureOf(failing(status), method);
       expect(ProviderError.is(error)).toBe(true);
@@ -234,7 +234,7 @@ describe('OpenAIProvider throws a ProviderError that says whether to try again',
     }
   });
 
-  test('and after how long, where the server says it', async () => {
+  test('the delay comes from the retry headers of the server', async () => {
     const waits = async (headers: Record<string, string>) =>
       (await failureOf(failing(429, headers), 'chat')).error;
     expect(await waits({ 'retry-after-ms': '1500.5', 'retry-after': '9' })).toMatchObject({
@@ -247,14 +247,14 @@ describe('OpenAIProvider throws a ProviderError that says whether to try again',
     expect(await waits({ 'retry-after': 'soon' })).not.toHaveProperty('retryAfterMs');
   });
 
-  test('never where a quota is used up, or the server says no', async () => {
+  test('an exhausted quota and x-should-retry: false are not retryable', async () => {
     const quota = { message: 'You have no quota', code: 'insufficient_quota' };
     expect((await failureOf(failing(429, {}, quota), 'chat')).error).toMatchObject({ retryable: false });
     const { error } = await failureOf(failing(500, { 'x-should-retry': 'false' }), 'chat');
     expect(error).toMatchObject({ retryable: false });
   });
 
-  test('a gateway tells in a body of status 200 that the server behind it failed', async () => {
+  test('an error code in a body of status 200 is used as the status', async () => {
     const { error } = await failureOf(json({ error: { code: 502, message: 'Upstream failed' } }), 'chat');
     expect(error).toMatchObject({ status: 502, retryable: true });
     expect((await failureOf(page('<html></html>', 'text/html'), 'chat')).error).toMatchObject({
@@ -262,7 +262,7 @@ describe('OpenAIProvider throws a ProviderError that says whether to try again',
     });
   });
 
-  test('a connection that is cut may hold the next time, an address that is wrong stays wrong', async () => {
+  test('a cut connection is retryable, a blocked address is not', async () => {
     await using server = await LoopbackServer.start((response) => response.destroy());
     const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0 });
     expect(await failure(provider, 'chat')).toMatchObject({ retryable: true });
@@ -270,7 +270,7 @@ describe('OpenAIProvider throws a ProviderError that says whether to try again',
     expect(await failure(wrong, 'chat')).toMatchObject({ retryable: false });
   });
 
-  test('an error in the middle of a stream', async () => {
+  test('a server error in the middle of a stream is retryable', async () => {
     const broken = events([
       delta({ content: 'a' }),
       { error: { message: 'overloaded', type: 'server_error' } },
@@ -279,7 +279,7 @@ describe('OpenAIProvider throws a ProviderError that says whether to try again',
   });
 });
 
-describe('keys and addresses', () => {
+describe('keys and base URLs', () => {
   const saved = { ...process.env };
   beforeEach(() => {
     delete process.env.OPENAI_API_KEY;
@@ -289,13 +289,13 @@ describe('keys and addresses', () => {
     process.env = { ...saved };
   });
 
-  test('without a key and without a base URL the constructor says what to set', () => {
+  test('the constructor throws with the missing settings if there is no key and no base URL', () => {
     expect(() => new OpenAIProvider()).toThrow(
       /there is no API key[\s\S]*set OPENAI_API_KEY, or pass apiKey/,
     );
   });
 
-  test('key and base URL come from the environment', async () => {
+  test('the key and the base URL are read from the environment', async () => {
     await using server = await LoopbackServer.start(json(completion({ content: 'ok' })));
     process.env.OPENAI_API_KEY = 'from-env';
     process.env.OPENAI_BASE_URL = server.baseURL;
@@ -304,7 +304,7 @@ describe('keys and addresses', () => {
     expect(server.requests[0]?.headers.authorization).toBe('Bearer from-env');
   });
 
-  test('options win over the environment, and headers and organization are sent', async () => {
+  test('options override the environment, and headers and organization are sent', async () => {
     await using server = await LoopbackServer.start(json(completion({ content: 'ok' })));
     process.env.OPENAI_API_KEY = 'from-env';
     process.env.OPENAI_BASE_URL = 'http://127.0.0.1:1/v1';
@@ -324,14 +324,14 @@ describe('keys and addresses', () => {
     expect((await new OpenAIProvider({ baseURL: server.baseURL }).chat(REQUEST)).content).toBe('ok');
   });
 
-  test('a ready client is used as it is', async () => {
+  test('a client passed as an option is used unchanged', async () => {
     await using server = await LoopbackServer.start(json(completion({ content: 'ok' })));
     const client = new OpenAI({ apiKey: 'k', baseURL: server.baseURL, defaultHeaders: { 'x-mine': '1' } });
     await new OpenAIProvider({ client }).chat(REQUEST);
     expect(server.requests[0]?.headers['x-mine']).toBe('1');
   });
 
-  test('a password in the base URL is not repeated in messages', async () => {
+  test('credentials in the base URL do not appear in messages', async () => {
     const provider = new OpenAIProvider({
       baseURL: 'http://me:secret@127.0.0.1:1/v1?token=t',
       maxRetries: 0,

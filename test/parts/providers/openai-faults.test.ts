@@ -7,7 +7,7 @@ import { type Answer, completion, delta, events, json, LoopbackServer } from './
 const MESSAGES = [{ role: 'user', content: 'Add.' }] as const;
 const BIG = JSON.stringify({ a: 'x'.repeat(100) });
 
-/** Two calls in the first reply, text in all others; as the request wants it, streamed or whole. */
+/** Two calls in the first reply, text in all others; streamed or whole as requested. */
 const twoCalls: Answer = (response, request) => {
   const isFirst = !JSON.stringify(request.body.messages).includes('"tool"');
   const calls = ['call_a', 'call_b'].map((id, index) => ({
@@ -43,7 +43,7 @@ async function runWith(plan: FaultPlan, { maxRetries = 0, isStreamed = false } =
 }
 
 describe.each([false, true])('OpenAIProvider under faults, streamed: %p', (isStreamed) => {
-  test('sends a request again after 429, 500 and a lost connection, as often as maxRetries says', async () => {
+  test('retries after 429, 500 and a lost connection, up to maxRetries', async () => {
     const plan = [
       { kind: 'status', status: 429, retryAfter: 0 },
       { kind: 'status', status: 500 },
@@ -56,23 +56,20 @@ describe.each([false, true])('OpenAIProvider under faults, streamed: %p', (isStr
     expect(tooFew.run).toMatchObject({ status: 'failed' });
   });
 
-  test.each([0, 1, 40, 120, 200])(
-    'runs no call of a reply that is cut after %i bytes',
-    async (afterBytes) => {
-      const { run, noted } = await runWith([{ kind: 'cut', afterBytes }], { isStreamed });
-      expect(noted).toEqual([]);
-      expect(run.status).toBe('failed');
-      expect(run.messages.at(-1)).toMatchObject({ role: 'user' });
-    },
-  );
+  test.each([0, 1, 40, 120, 200])('runs no call if the reply is cut after %i bytes', async (afterBytes) => {
+    const { run, noted } = await runWith([{ kind: 'cut', afterBytes }], { isStreamed });
+    expect(noted).toEqual([]);
+    expect(run.status).toBe('failed');
+    expect(run.messages.at(-1)).toMatchObject({ role: 'user' });
+  });
 
-  test('fails a run whose reply is broken JSON, and runs nothing of it', async () => {
+  test('fails the run if the reply is broken JSON, and runs no call', async () => {
     const { run, noted } = await runWith([{ kind: 'broken-json' }], { isStreamed });
     expect({ status: run.status, noted }).toEqual({ status: 'failed', noted: [] });
     expect(run.error).toBeDefined();
   });
 
-  test('answers each of two calls with one id exactly once, under an id of its own', async () => {
+  test('runs two calls with the same id once each, under different ids', async () => {
     const { run, noted } = await runWith([{ kind: 'duplicate-ids' }], { isStreamed });
     expect(run.status).toBe('completed');
     expect(new Set(noted).size).toBe(2);
@@ -84,7 +81,7 @@ describe.each([false, true])('OpenAIProvider under faults, streamed: %p', (isStr
     ).toEqual(ids);
   });
 
-  test('whatever happens by chance, a run ends with a history that can be sent', async () => {
+  test('every run under random faults ends with a valid history', async () => {
     for (let seed = 1; seed <= 8; seed++) {
       const faults = [
         { kind: 'status', status: 500 },
@@ -107,14 +104,9 @@ describe.each([false, true])('OpenAIProvider under faults, streamed: %p', (isStr
 });
 
 test.each([
+  ['retries a stream that ended without any chunk', [], { status: 'completed', content: 'Done.' }, 2],
   [
-    'asks again for a streamed reply that ended before it was told',
-    [],
-    { status: 'completed', content: 'Done.' },
-    2,
-  ],
-  [
-    'fails a run whose streamed reply ended in the middle of a text',
+    'fails the run if a stream ends in the middle of a text',
     [delta({ content: 'It is fo' })],
     {
       status: 'failed',
@@ -136,11 +128,11 @@ test.each([
   expect(server.requests).toHaveLength(requests);
 });
 
-test('OpenAIProvider gives up a slow first byte after timeoutMs, and the request is not sent', async () => {
+test('OpenAIProvider aborts a request without a first byte after timeoutMs', async () => {
   await using server = await LoopbackServer.start(twoCalls);
   const fetch = faultyFetch(globalThis.fetch, [{ kind: 'slow', ms: 1_000_000 }]);
   const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0, timeoutMs: 5, fetch });
-  // Why, the client does not see in Jest, whose `Error` is not that of the abort.
+  // In Jest the client does not recognize the abort: its `Error` class is another one.
   await expect(provider.chat({ model: 'm', messages: MESSAGES, options: {} })).rejects.toThrow(
     server.baseURL,
   );

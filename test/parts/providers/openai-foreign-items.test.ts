@@ -16,7 +16,7 @@ describe('OpenAIProvider', () => {
   test.each([
     ['chat', json(body)],
     ['stream', events(eventsOf(body))],
-  ])('gives no calls that xAI ran itself, and sends them back (%s)', async (method, answer) => {
+  ])('does not return calls that xAI executed itself, but sends them back (%s)', async (method, answer) => {
     await using server = await LoopbackServer.start(answer);
     const model = provider('responses', server.baseURL);
     const parts = method === 'chat' ? [] : await collect(model.stream(ASKED));
@@ -39,7 +39,7 @@ describe('OpenAIProvider', () => {
     expect(server.requests.at(-1)?.body.input).toContainEqual(searches);
   });
 
-  test('calls a search for tools that nobody offered tool_search', async () => {
+  test('names a search call tool_search if no offered tool searches', async () => {
     const item = {
       type: 'tool_search_call',
       execution: 'client',
@@ -53,7 +53,7 @@ describe('OpenAIProvider', () => {
     expect(toolCalls).toEqual([{ id: 'call_1', name: 'tool_search', arguments: { query: 'orders' } }]);
   });
 
-  test('sends the signature of a function back with its call', async () => {
+  test('sends the thought signature of a function back with its call', async () => {
     const called = { name: 'find', arguments: '{}', thought_signature: 'sig' };
     const reply = completion(
       { content: null, tool_calls: [{ id: 'call_1', type: 'function', function: called }] },
@@ -112,7 +112,7 @@ describe('OpenAIProvider', () => {
       ],
     ],
   ])(
-    'writes images and files of users as the API %s takes them, and refuses others',
+    'sends images and files of users in the format of the API %s, and rejects unknown parts',
     async (api, answer, wire) => {
       await using server = await LoopbackServer.start(answer);
       const model = provider(api, server.baseURL);

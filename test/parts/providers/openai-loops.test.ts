@@ -21,7 +21,7 @@ interface Dialogue {
   readonly api: 'chat' | 'responses';
   readonly model: string;
   readonly first: Readonly<Record<'whole' | 'streamed', Answer>>;
-  /** What the second request has between the question and the answer of the tool. */
+  /** The items of the second request between the question and the tool result. */
   readonly replayed: readonly Fields[];
 }
 
@@ -85,7 +85,7 @@ function replayedIn(server: LoopbackServer) {
 describe.each(Object.entries(DIALOGUES))(
   'runToolLoop with OpenAIProvider sends %s back',
   (_name, dialogue) => {
-    test('with the messages of the next request', async () => {
+    test('in the messages of the next request', async () => {
       await using server = await serve(dialogue);
       const run = await runToolLoop(configOf(dialogue, server), QUESTION);
       expect(run).toMatchObject({ status: 'completed', content: 'Done.' });
@@ -93,7 +93,7 @@ describe.each(Object.entries(DIALOGUES))(
       expect(JSON.stringify(server.requests[1]?.body)).not.toContain('providerItems');
     });
 
-    test('where the reply was streamed, whose reasoning and calls are told as they come', async () => {
+    test('after a streamed reply, with reasoning and call events', async () => {
       await using server = await serve(dialogue);
       const told: LoopEvent[] = await collect(streamToolLoop(configOf(dialogue, server), QUESTION));
       expect(replayedIn(server)).toMatchObject(dialogue.replayed);
@@ -102,7 +102,7 @@ describe.each(Object.entries(DIALOGUES))(
       expect(told.some(({ type }) => type === 'call-input-start')).toBe(true);
     });
 
-    test('after the run was suspended, kept as JSON and resumed', async () => {
+    test('after the run was suspended, stored as JSON and resumed', async () => {
       await using server = await serve(dialogue);
       const config = { ...configOf(dialogue, server), tools: [{ ...look, approval: true }] };
       const suspended = await runToolLoop(config, QUESTION);
@@ -113,7 +113,7 @@ describe.each(Object.entries(DIALOGUES))(
       expect(replayedIn(server)).toMatchObject(dialogue.replayed);
     });
 
-    test('and not to a model of another family', async () => {
+    test('but not to a model of another family', async () => {
       await using server = await serve(dialogue);
       const config = configOf(dialogue, server);
       const { messages } = await runToolLoop(config, QUESTION);
@@ -125,7 +125,7 @@ describe.each(Object.entries(DIALOGUES))(
   },
 );
 
-test('runToolLoop with OpenAIProvider answers custom calls of Responses as such', async () => {
+test('runToolLoop with OpenAIProvider answers a custom call of Responses with a custom call output', async () => {
   const dialogue: Dialogue = {
     api: 'responses',
     model: 'gpt-5',

@@ -35,14 +35,14 @@ function call(name: string, args: unknown, more: Record<string, unknown> = {}) {
 }
 
 describe('whole replies of compatible servers', () => {
-  test('arguments of which a number would lose digits stay text', async () => {
+  test('arguments with a number too large for JavaScript stay text', async () => {
     const sent = '{"id":12345678901234567890}';
     const message = { tool_calls: [call('find', sent), call('find', '{"id":1234567890123456}')] };
     const { toolCalls } = await chat(json({ choices: [{ message }] }));
     expect(toolCalls.map(({ arguments: args }) => args)).toEqual([sent, { id: 1234567890123456 }]);
   });
 
-  test('null content is an empty text, and left-out fields are left out', async () => {
+  test('null content becomes an empty text, and missing fields are omitted', async () => {
     expect(await chat(json({ choices: [{ message: { content: null } }] }))).toEqual({
       content: '',
       toolCalls: [],
@@ -50,7 +50,7 @@ describe('whole replies of compatible servers', () => {
     });
   });
 
-  test('a call without an id has an empty one, and finish_reason stop beside calls means tool_calls', async () => {
+  test('a call without an id gets an empty id, and finish_reason stop with calls becomes tool_calls', async () => {
     const reply = await chat(json(completion({ tool_calls: [call('a', '{}'), call('a', '{}')] })));
     expect(reply.toolCalls).toEqual([
       { id: '', name: 'a', arguments: {} },
@@ -67,8 +67,8 @@ describe('whole replies of compatible servers', () => {
     ['a list', ['Rome'], '["Rome"]'],
     ['an empty text', '', ''],
     ['null', null, ''],
-    ['left out', undefined, ''],
-  ])('arguments that are %s arrive as an object or as their raw text', async (_name, sent, got) => {
+    ['missing', undefined, ''],
+  ])('arguments that are %s are returned as an object or as raw text', async (_name, sent, got) => {
     const reply = await chat(json(completion({ tool_calls: [call('a', sent, { id: 'i' })] })));
     expect(reply.toolCalls).toEqual([{ id: 'i', name: 'a', arguments: got }]);
   });
@@ -80,27 +80,27 @@ describe('whole replies of compatible servers', () => {
     expect(Object.getPrototypeOf(args)).toBe(Object.prototype);
   });
 
-  test('the legacy function_call is a call without an id', async () => {
+  test('the legacy function_call becomes a call without an id', async () => {
     const message = { content: null, function_call: { name: 'a', arguments: '{"b":1}' } };
     const reply = await chat(json(completion(message, { finish_reason: 'function_call' })));
     expect(reply.toolCalls).toEqual([{ id: '', name: 'a', arguments: { b: 1 } }]);
     expect(reply.finishReason).toBe('tool_calls');
   });
 
-  test('a custom call keeps its input as raw text, also where that looks like JSON', async () => {
+  test('the input of a custom call stays raw text even if it looks like JSON', async () => {
     const custom = { id: 'c', type: 'custom', custom: { name: 'sql', input: '{"a":1}' } };
     const reply = await chat(json(completion({ tool_calls: [custom] })));
     expect(reply.toolCalls).toMatchObject([{ id: 'c', name: 'sql', arguments: '{"a":1}' }]);
   });
 
-  test('a refusal is the content where there is no other', async () => {
+  test('a refusal becomes the content if there is no other content', async () => {
     const refusal = 'I cannot help with that.';
     expect((await chat(json(completion({ content: null, refusal })))).content).toBe(refusal);
     expect((await chat(json(completion({ content: 'But yes.', refusal })))).content).toBe('But yes.');
     expect((await chat(json(completion({ content: [{ type: 'refusal', refusal }] })))).content).toBe(refusal);
   });
 
-  test('content in parts gives its text parts, without the thinking', async () => {
+  test('content in parts is the joined text parts without the thinking', async () => {
     const content = [
       { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
       { type: 'text', text: 'Four' },
@@ -121,26 +121,26 @@ describe('whole replies of compatible servers', () => {
     ['eos', 'stop'],
     ['constructor', 'stop'],
     [null, 'stop'],
-  ])('finish reason %p of a reply without calls is %p', async (sent, got) => {
+  ])('finish reason %p of a reply without calls becomes %p', async (sent, got) => {
     expect((await chat(json(completion({ content: 'x' }, { finish_reason: sent })))).finishReason).toBe(got);
   });
 
-  test('a reply that ended by length says so although it has calls', async () => {
+  test('finish reason length is kept for a reply with calls', async () => {
     const body = completion({ tool_calls: [call('a', '{"b":')] }, { finish_reason: 'length' });
     expect((await chat(json(body))).finishReason).toBe('length');
   });
 
-  test('usage without a total is summed up', async () => {
+  test('the total of the usage is computed if it is missing', async () => {
     const usage = { prompt_tokens: 3, completion_tokens: 4 };
     const reply = await chat(json({ ...(completion({ content: '' }) as object), usage }));
     expect(reply.usage).toEqual({ inputTokens: 3, outputTokens: 4, totalTokens: 7, raw: usage });
   });
 
-  test.each(['', 'text/plain'])('JSON sent with content type "%s" is read', async (type) => {
+  test.each(['', 'text/plain'])('JSON sent with content type "%s" is parsed', async (type) => {
     expect((await chat(page(JSON.stringify(completion({ content: 'ok' })), type))).content).toBe('ok');
   });
 
-  test('options of a stream are not sent with a whole request', async () => {
+  test('stream options are not sent with a request that is not streamed', async () => {
     await using server = await LoopbackServer.start(json(completion({ content: 'ok' })));
     const provider = new OpenAIProvider({ baseURL: server.baseURL });
     await provider.chat({ ...REQUEST, options: { stream: true, stream_options: {}, seed: 1 } });
@@ -149,7 +149,7 @@ describe('whole replies of compatible servers', () => {
 });
 
 describe('streams of compatible servers', () => {
-  test('usage is asked for, and read from the last chunk that has it', async () => {
+  test('usage is requested, and read from the last chunk that contains it', async () => {
     const chunks = [
       { ...(delta({ content: 'a' }) as object), usage: null },
       { ...(delta({}, 'stop') as object), usage: { prompt_tokens: 1, completion_tokens: 1 } },
@@ -165,13 +165,13 @@ describe('streams of compatible servers', () => {
     [{ vendor: 1 }, { include_usage: true, vendor: 1 }],
     [null, undefined],
     [false, undefined],
-  ])('stream_options %j of the caller become %j', async (given, sent) => {
+  ])('stream_options %j of the caller are sent as %j', async (given, sent) => {
     const request = { ...REQUEST, options: { stream_options: given } };
     const { requests } = await stream(events([delta({ content: 'a' }, 'stop')]), request);
     expect(requests[0]?.body.stream_options).toEqual(sent);
   });
 
-  test('a server that refuses stream_options is asked again without, and from then on never with them', async () => {
+  test('stream_options are omitted after a server refused them once', async () => {
     await using server = await LoopbackServer.start((response, request) => {
       const refuse = 'stream_options' in request.body;
       const answer = refuse
@@ -187,7 +187,7 @@ describe('streams of compatible servers', () => {
     expect(server.requests.map(({ body }) => 'stream_options' in body)).toEqual([true, false, false]);
   });
 
-  test('calls whose pieces come without index, and repeat id and name, are put together', async () => {
+  test('pieces of a call without an index are joined if they repeat its id and name', async () => {
     const chunks = [
       delta({ tool_calls: [call('a', '{"x"', { id: '1' })] }),
       delta({ tool_calls: [call('a', ':1}', { id: '1' })] }),
@@ -202,7 +202,7 @@ describe('streams of compatible servers', () => {
     ]);
   });
 
-  test('several calls that all claim index 0 stay apart', async () => {
+  test('several calls with index 0 stay separate', async () => {
     const chunks = [
       delta({ tool_calls: [call('a', '{"x":1}', { id: '1', index: 0 })] }),
       delta({ tool_calls: [call('a', '{"x":2}', { id: '2', index: 0 })] }),
@@ -213,7 +213,7 @@ describe('streams of compatible servers', () => {
     expect(response.finishReason).toBe('tool_calls');
   });
 
-  test('an id that changes within a call does not split it', async () => {
+  test('an id that changes within a call does not split the call', async () => {
     const chunks = [
       delta({ tool_calls: [call('a', '{"x":', { id: 'r1', index: 0 })] }),
       delta({ tool_calls: [call('a', '1}', { id: 'r2', index: 0 })] }, 'tool_calls'),
@@ -223,7 +223,7 @@ describe('streams of compatible servers', () => {
     ]);
   });
 
-  test('calls come in the order of their index, whichever began first', async () => {
+  test('calls are ordered by their index, not by their start', async () => {
     const chunks = [
       delta({ tool_calls: [call('b', '{}', { id: '2', index: 1 })] }),
       delta({ tool_calls: [call('a', '{}', { id: '1', index: 0 })] }, 'tool_calls'),
@@ -232,7 +232,7 @@ describe('streams of compatible servers', () => {
     expect(response.toolCalls.map(({ name }) => name)).toEqual(['a', 'b']);
   });
 
-  test('the legacy function_call arrives in pieces', async () => {
+  test('a legacy function_call that arrives in pieces is assembled', async () => {
     const chunks = [
       delta({ function_call: { name: 'a', arguments: '' } }),
       delta({ function_call: { arguments: '{"b":1}' } }),
@@ -242,7 +242,7 @@ describe('streams of compatible servers', () => {
     expect(response.toolCalls).toEqual([{ id: '', name: 'a', arguments: { b: 1 } }]);
   });
 
-  test('a custom call arrives in pieces', async () => {
+  test('a custom call that arrives in pieces is assembled', async () => {
     const chunks = [
       delta({ tool_calls: [{ index: 0, id: 'c', type: 'custom', custom: { name: 'sql', input: '' } }] }),
       delta({ tool_calls: [{ index: 0, custom: { input: '{"a"' } }] }),
@@ -252,14 +252,14 @@ describe('streams of compatible servers', () => {
     expect(response.toolCalls).toMatchObject([{ id: 'c', name: 'sql', arguments: '{"a":1}' }]);
   });
 
-  test('a refusal is the content, and comes as text at the end', async () => {
+  test('a refusal becomes the content and is streamed as text at the end', async () => {
     const chunks = [delta({ refusal: 'I ' }), delta({ refusal: 'cannot.' }, 'stop')];
     const { texts, response } = await stream(events(chunks));
     expect(texts).toEqual(['I cannot.']);
     expect(response.content).toBe('I cannot.');
   });
 
-  test('a stream without [DONE] that gave its reason is complete', async () => {
+  test('a stream without [DONE] is complete if it had a finish reason', async () => {
     const { response } = await stream(events([delta({ content: 'all' }, 'stop')], ''));
     expect(response).toMatchObject({ content: 'all', toolCalls: [], finishReason: 'stop' });
   });
@@ -272,9 +272,9 @@ describe('streams of compatible servers', () => {
     ['inside the arguments', CALLING('{"path":"/tmp","all":true')],
     ['before the arguments', CALLING('')],
     ['after whole arguments', CALLING('{"x":1}')],
-    ['behind a text about the end', delta({ content: '\ndata: [DONE]\n\n' })],
+    ['after a text that contains [DONE]', delta({ content: '\ndata: [DONE]\n\n' })],
   ])(
-    'a stream that ends %s, without a reason and without [DONE], is a failure that may pass',
+    'a stream that ends %s, without finish reason and [DONE], throws a retryable error',
     async (_where, chunk) => {
       const failure: unknown = await stream(events(chunk === undefined ? [] : [chunk], '')).catch(
         (error: unknown) => error,
@@ -287,7 +287,7 @@ describe('streams of compatible servers', () => {
     },
   );
 
-  test('[DONE] without a reason completes a reply, also where it comes in pieces', async () => {
+  test('[DONE] without a finish reason completes a reply, even if split into pieces', async () => {
     const text = `data: ${JSON.stringify(delta({ content: 'all' }))}\n\ndata: [DONE]\n\n`;
     for (let at = 1; at < text.length; at += 7) {
       const { response } = await stream((response) => {
@@ -298,14 +298,14 @@ describe('streams of compatible servers', () => {
     }
   });
 
-  test('[DONE] without a reason, and usage behind the reply, complete calls whose arguments are whole', async () => {
+  test('[DONE] or a final usage chunk completes calls if their arguments are complete', async () => {
     const usage = { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } };
     for (const answer of [events([CALLING('{"x":1}')]), events([CALLING('{"x":1}'), usage], '')])
       expect((await stream(answer)).response.finishReason).toBe('tool_calls');
     expect((await stream(events([CALLING('{"x":1')]))).response.finishReason).toBe('length');
   });
 
-  test('a server that answers a stream with the whole completion is understood', async () => {
+  test('a complete reply instead of a stream is accepted', async () => {
     const { texts, response } = await stream(
       json(completion({ content: 'whole', tool_calls: [call('a', '{}')] })),
     );

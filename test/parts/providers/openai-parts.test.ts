@@ -18,8 +18,8 @@ const draw = defineTool({
 });
 const say = defineTool({ name: 'say', description: 'Says something', execute: () => 'plain' });
 
-describe('images and files of tool results, over the wire', () => {
-  test('follow the answers of their message, which stay text and come first', async () => {
+describe('images and files of tool results in Chat Completions', () => {
+  test('are sent in a user message after all text results', async () => {
     const calls = ['draw', 'say'].map((name) => ({
       id: name,
       type: 'function',

@@ -21,7 +21,7 @@ import { customCall, functionCall, message, reasoning, responseOf } from './resp
 const APIS = ['chat', 'responses'] as const;
 type Api = (typeof APIS)[number];
 
-/** Every property that OpenAI's own client does not know is a fault. */
+/** Unknown properties are errors. */
 let judges: Readonly<Record<Api, ValidateFunction>>;
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ beforeAll(async () => {
 
 function expectFits(api: Api, body: unknown): void {
   const judge = judges[api];
-  // Through JSON, as it travels.
+  // As JSON, because the request is sent as JSON.
   const fits = judge(JSON.parse(JSON.stringify(body)));
   expect(fits ? [] : { faults: judge.errors?.slice(0, 5), body }).toEqual([]);
 }
@@ -57,7 +57,7 @@ const look = defineTool({
 });
 
 describe.each(APIS)(
-  'every request of OpenAIProvider to a mock server fits the types of OpenAI’s client (%s)',
+  'every request of OpenAIProvider to a mock server matches the types of OpenAI’s client (%s)',
   (api) => {
     const mock = new LLMock({ port: 0, host: '127.0.0.1' });
 
@@ -70,14 +70,14 @@ describe.each(APIS)(
           { id: 'call_b', name: 'look', arguments: '{}' },
         ],
       });
-      // In Chat Completions that would be a field that only compatible servers have.
+      // In Chat Completions, only compatible servers have a field for reasoning.
       const thought = api === 'responses' ? { reasoning: 'Let me think.' } : {};
       mock.onMessage(/./, { content: 'Hello.', ...thought });
     });
     afterAll(() => mock.stop());
 
     test('in runs with tools, streamed or not', async () => {
-      // The journal of the mock server has bodies in a form of its own; these are as they leave.
+      // The journal of the mock server changes the bodies, so they are recorded before they are sent.
       const sent: string[] = [];
       const provider = new OpenAIProvider({
         api,
@@ -107,7 +107,7 @@ describe.each(APIS)(
   },
 );
 
-test('every request of OpenAIProvider whose tools are found by tool_search fits the types of OpenAI’s client', async () => {
+test('every request of OpenAIProvider with tool_search matches the types of OpenAI’s client', async () => {
   const tools = ['billing', undefined].map((namespace, at) =>
     defineTool({
       name: `create_invoice_${at}`,
@@ -154,10 +154,10 @@ const part = fc.oneof(
   }),
   fc.record({ type: fc.constant('file'), file: fc.record({ file_data: text, filename: text }) }),
 );
-/** Custom calls come with a status, which goes back with them although the client’s type of inputs has none. */
+/** Custom calls arrive with a status, which is sent back although the client’s input type has none. */
 const { status: _, ...custom } = customCall('c2', 'SELECT 1');
 const output = fc.subarray([reasoning('a', 'b'), message('Looking.'), functionCall('c1', '{}'), custom]);
-/** What a model may have said, in the words of either API or of none. */
+/** Possible replies of a model: from Responses, or without provider items. */
 const spoken = fc.oneof(
   output.map((items) => ({
     content: items.some(({ type }) => type === 'message') ? 'Looking.' : '',
@@ -221,8 +221,8 @@ const request: fc.Arbitrary<LLMRequest> = fc.record(
   { requiredKeys: ['model', 'messages', 'options'] },
 );
 
-describe('OpenAIProvider writes nothing that OpenAI’s own client would not', () => {
-  test('whatever is asked of Chat Completions', () => {
+describe('OpenAIProvider writes only requests that match the types of OpenAI’s client', () => {
+  test('for any request to Chat Completions', () => {
     fc.assert(
       fc.property(request, (asked) => {
         expectFits('chat', toChatBody(asked, { itemKey: 'openai.chat/gpt-5' }));
@@ -231,7 +231,7 @@ describe('OpenAIProvider writes nothing that OpenAI’s own client would not', (
     );
   });
 
-  test('whatever is asked of Responses', () => {
+  test('for any request to Responses', () => {
     fc.assert(
       fc.property(request, fc.boolean(), (asked, store) => {
         expectFits(
@@ -242,7 +242,7 @@ describe('OpenAIProvider writes nothing that OpenAI’s own client would not', (
     );
   });
 
-  test('and what it would not write is found', () => {
+  test('and the validators reject requests that do not match', () => {
     const body = { model: 'gpt-5', messages: [{ role: 'user', content: 'x' }] };
     expectFits('chat', body);
     expect(judges.chat({ ...body, messages: [{ role: 'assistant', content: 'x', providerItems: {} }] })).toBe(

@@ -1,11 +1,11 @@
 import type OpenAI from 'openai';
 
-/** What OpenAI's own client takes as the body of a request to Chat Completions. */
+/** The type of OpenAI’s own client for the body of a Chat Completions request. */
 export type ChatBody =
   | OpenAI.ChatCompletionCreateParamsNonStreaming
   | OpenAI.ChatCompletionCreateParamsStreaming;
 
-/** What it takes as the body of a request to Responses. */
+/** The type of the client for the body of a Responses request. */
 export type ResponsesBody =
   | OpenAI.Responses.ResponseCreateParamsNonStreaming
   | OpenAI.Responses.ResponseCreateParamsStreaming;

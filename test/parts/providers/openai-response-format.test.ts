@@ -13,7 +13,7 @@ const OUTPUT: JsonSchema = {
   },
   required: ['place'],
 };
-/** As models say it that keep to the strict form: nothing is left out, and a record is a list of pairs. */
+/** The answer in strict form: no property is left out, and a record is a list of pairs. */
 const SAID = '{"place":"Bern","degrees":null,"tags":[{"key":"sky","value":"grey"}]}';
 const MEANT = { place: 'Bern', tags: { sky: 'grey' } };
 const STRICT = {
@@ -31,7 +31,7 @@ interface Asked {
   readonly output?: JsonSchema;
 }
 
-/** A run whose model gives these replies, and what its server was sent. */
+/** Runs with a model that gives these replies, and returns the bodies that the server received. */
 async function run(
   texts: readonly string[],
   { api, isStreamed, responseFormat = true, output = OUTPUT }: Asked,
@@ -63,7 +63,7 @@ const WAYS = [
 
 describe('OpenAIProvider with output of a run', () => {
   test.each(WAYS)(
-    'OpenAIProvider of %s (streamed: %p) asks for the strict form, and the run has what the schema says',
+    'OpenAIProvider of %s (streamed: %p) requests the strict form, and the run returns output that fits the schema',
     async (api, isStreamed) => {
       const { ended, bodies } = await run([SAID], { api, isStreamed });
       expect(ended).toMatchObject({ status: 'completed', content: SAID });
@@ -81,7 +81,7 @@ describe('OpenAIProvider with output of a run', () => {
   );
 
   test.each(['chat', 'responses'] as const)(
-    'OpenAIProvider of %s: a bad answer is asked for once more, and then the run fails',
+    'OpenAIProvider of %s requests an invalid answer again once, and then fails the run',
     async (api) => {
       const { ended, bodies } = await run(['{"degrees":7}', SAID], { api });
       expect(ended.output).toEqual(MEANT);
@@ -92,13 +92,13 @@ describe('OpenAIProvider with output of a run', () => {
     },
   );
 
-  test('OpenAIProvider sends a schema that has no strict form as it is', async () => {
+  test('OpenAIProvider sends a schema that has no strict form unchanged', async () => {
     const output: JsonSchema = { type: 'object', properties: { deep: { not: {} } }, required: ['deep'] };
     const { bodies } = await run(['{}'], { api: 'responses', output });
     expect(bodies[0]?.text).toMatchObject({ format: { strict: false, schema: output } });
   });
 
-  test('OpenAIProvider of another server offers the closing tool unless it is told otherwise', async () => {
+  test('OpenAIProvider at another base URL offers the final_answer tool by default', async () => {
     await using server = await LoopbackServer.start(json(completion({ content: '{"place":"Bern"}' })));
     const provider = new OpenAIProvider({ baseURL: server.baseURL });
     const ended = await runToolLoop({ provider, model: 'gpt-5', output: OUTPUT }, QUESTION);
@@ -114,7 +114,7 @@ describe('OpenAIProvider with output of a run', () => {
     ['https://api.openai.com/v1', 'gpt-3.5-turbo', false],
     ['https://api.openai.com.example.org/v1', 'gpt-5', false],
     ['http://127.0.0.1:11434/v1', 'gpt-5', false],
-  ])('OpenAIProvider.supportsResponseFormat at %s of %s is %p', (baseURL, model, expected) => {
+  ])('OpenAIProvider.supportsResponseFormat at %s with %s returns %p', (baseURL, model, expected) => {
     expect(new OpenAIProvider({ baseURL, apiKey: 'k' }).supportsResponseFormat(model)).toBe(expected);
     expect(
       new OpenAIProvider({ baseURL, apiKey: 'k', responseFormat: !expected }).supportsResponseFormat(model),

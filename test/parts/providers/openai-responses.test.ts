@@ -20,7 +20,7 @@ const SEARCH = {
   status: 'completed',
   action: { type: 'search', query: 'x' },
 };
-/** A schema that strict tools and formats take as it is. */
+/** A schema that is already strict. */
 const STRICT = {
   type: 'object',
   properties: { at: { type: 'integer' } },
@@ -45,8 +45,8 @@ async function failureOf(response: Fields, method: 'chat' | 'stream'): Promise<u
   );
 }
 
-describe('OpenAIProvider with api responses writes a request', () => {
-  test('that keeps nothing at the server, with instructions apart and strict said of every tool', async () => {
+describe('a request of OpenAIProvider to Responses', () => {
+  test('disables storage, separates the instructions and sets strict for every tool', async () => {
     const strict = { ...LOOK, function: { ...LOOK.function, name: 'see', strict: true } };
     const messages: Message[] = [
       { role: 'system', content: 'Be brief.' },
@@ -89,7 +89,7 @@ describe('OpenAIProvider with api responses writes a request', () => {
       { tools: ['look'] },
       { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'look' }] },
     ],
-  ] as const)('with the choice of tools %j', async (toolChoice, wire) => {
+  ] as const)('contains the tool choice %j', async (toolChoice, wire) => {
     const body = await bodyOf({ toolChoice, tools: [LOOK], parallelToolCalls: false });
     expect(body).toMatchObject({ tool_choice: wire, parallel_tool_calls: false });
     expect(await bodyOf({ toolChoice })).not.toHaveProperty('tool_choice');
@@ -106,11 +106,11 @@ describe('OpenAIProvider with api responses writes a request', () => {
       { type: 'json', schema: STRICT },
       { type: 'json_schema', name: 'reply', schema: STRICT, strict: true },
     ],
-  ] as const)('with the form %j', async (responseFormat, format) => {
+  ] as const)('contains the response format %j', async (responseFormat, format) => {
     expect((await bodyOf({ responseFormat })).text).toEqual({ format });
   });
 
-  test('with options that win, and tools and includes of theirs beside the others', async () => {
+  test('merges tools, includes and text of the options, whose other fields win', async () => {
     const options = {
       tools: [{ type: 'web_search' }],
       include: ['web_search_call.action.sources'],
@@ -139,7 +139,7 @@ describe('OpenAIProvider with api responses writes a request', () => {
     expect(body).not.toHaveProperty('stream');
   });
 
-  test('with the parts of a user in its own words', async () => {
+  test('translates the parts of a user message', async () => {
     const content = [
       { type: 'text', text: 'Look' },
       { type: 'image_url', image_url: { url: 'https://a.example/b.png', detail: 'low' } },
@@ -162,7 +162,7 @@ describe('OpenAIProvider with api responses writes a request', () => {
     ]);
   });
 
-  test('with images and files of tools in their outputs', async () => {
+  test('contains images and files of tools in their outputs', async () => {
     const [first, assistant, answer] = historyAfter({
       content: '',
       toolCalls: [{ id: 'c1', name: 'look', arguments: {} }],
@@ -190,8 +190,8 @@ describe('OpenAIProvider with api responses writes a request', () => {
   });
 });
 
-describe.each(METHODS)('OpenAIProvider with api responses reads a reply (%s)', (method) => {
-  test('with its text, calls, reasoning and usage', async () => {
+describe.each(METHODS)('a reply of Responses that OpenAIProvider reads (%s)', (method) => {
+  test('has text, calls, reasoning and usage', async () => {
     const output = [
       reasoning('**One** a', '**Two** b'),
       message('Looking.', { phase: 'commentary' }),
@@ -231,7 +231,7 @@ describe.each(METHODS)('OpenAIProvider with api responses reads a reply (%s)', (
     expect(ofCalls.filter(({ type }) => type === 'call-input-end')).toHaveLength(2);
   });
 
-  test('whose items all go back as they came, with the answers behind them', async () => {
+  test('has items that the next request sends back unchanged, followed by the tool results', async () => {
     const output = [
       reasoning('Let me see.'),
       SEARCH,
@@ -254,12 +254,12 @@ describe.each(METHODS)('OpenAIProvider with api responses reads a reply (%s)', (
     ]);
   });
 
-  test('with a call of a custom tool, whose input is text', async () => {
+  test('has the text input of a custom call as arguments', async () => {
     const { response } = await ask(responseOf([customCall('c1', '{"a":1}')]), method);
     expect(response.toolCalls).toMatchObject([{ id: 'c1', name: 'sql', arguments: '{"a":1}' }]);
   });
 
-  test('that refuses', async () => {
+  test('has a refusal as its content', async () => {
     const refused = message('', { content: [{ type: 'refusal', refusal: 'I cannot.' }] });
     const { response, parts } = await ask(responseOf([refused]), method);
     expect(response).toMatchObject({ content: 'I cannot.', finishReason: 'stop' });
@@ -269,7 +269,7 @@ describe.each(METHODS)('OpenAIProvider with api responses reads a reply (%s)', (
   test.each([
     ['max_output_tokens', 'length'],
     ['content_filter', 'content_filter'],
-  ])('that is incomplete for %s', async (reason, finishReason) => {
+  ])('has the finish reason of a response that is incomplete for %s', async (reason, finishReason) => {
     const more = { status: 'incomplete', incomplete_details: { reason } };
     const { response } = await ask(responseOf([functionCall('c1', '{"at"')], more), method);
     expect(response).toMatchObject({
@@ -283,7 +283,7 @@ describe.each(METHODS)('OpenAIProvider with api responses reads a reply (%s)', (
     ['server_error', true],
     ['rate_limit_exceeded', true],
     ['invalid_prompt', false],
-  ])('that failed for %s', async (code, retryable) => {
+  ])('throws a ProviderError if the response failed for %s', async (code, retryable) => {
     const error = await failureOf(
       responseOf([], { status: 'failed', error: { code, message: 'So it is.' } }),
       method,
@@ -294,7 +294,7 @@ describe.each(METHODS)('OpenAIProvider with api responses reads a reply (%s)', (
   });
 });
 
-describe('OpenAIProvider with api responses and histories', () => {
+describe('histories that OpenAIProvider sends to Responses', () => {
   const output = [reasoning('Let me see.'), message('Looking.'), functionCall('c1', '{"at":1}')];
   const own: LLMResponse = {
     content: 'Looking.',
@@ -312,21 +312,21 @@ describe('OpenAIProvider with api responses and histories', () => {
     return (await bodyOf({ messages: messages as Message[], ...more })).input as readonly Fields[];
   }
 
-  test('of other providers are made of their texts and calls', async () => {
+  test('of other providers are built from their texts and calls', async () => {
     const foreign = { ...own, providerItems: { 'openai.chat/gpt-5': { reasoning_content: 'secret' } } };
     const input = await sent(historyAfter(foreign));
     expect(input.slice(1, 3)).toEqual(rebuilt);
     expect(JSON.stringify(input)).not.toMatch(/secret|providerItems/);
   });
 
-  test('that say something else now are sent as they are now', async () => {
+  test('use the current text of a message that was changed', async () => {
     const [first, assistant, ...rest] = historyAfter(own);
     const changed = await sent([first, { ...assistant, content: '[removed]' }, ...rest]);
     expect(changed[1]).toEqual({ type: 'message', role: 'assistant', content: '[removed]' });
     expect(JSON.stringify(changed)).not.toContain('Looking');
   });
 
-  test('of a loop that renamed a call keep the id that the server gave it', async () => {
+  test('use the call id of the server if the loop renamed the call', async () => {
     const [first, assistant, answer, next] = historyAfter(own) as readonly [
       Message,
       Message,
@@ -342,13 +342,13 @@ describe('OpenAIProvider with api responses and histories', () => {
     expect(input[4]).toMatchObject({ type: 'function_call_output', call_id: 'c1' });
   });
 
-  test('whose reasoning the server kept for itself are rebuilt where it keeps nothing', async () => {
+  test('are rebuilt from text and calls if the reasoning is not encrypted and nothing is stored', async () => {
     const { encrypted_content, ...bare } = reasoning('Let me see.');
     const kept = { ...own, providerItems: { [KEY]: { id: 'resp_1', output: [bare, ...output.slice(1)] } } };
     expect((await sent(historyAfter(kept))).slice(1, 3)).toEqual(rebuilt);
   });
 
-  test('go on from the last reply by its id where the server keeps it', async () => {
+  test('continue from the id of the last reply if the server stores replies', async () => {
     const answer = json(responseOf([message('ok')], { store: true }));
     const messages: Message[] = [{ role: 'system', content: 'Be brief.' }, ...historyAfter(own)];
     const how = { method: 'chat', model: 'gpt-5', messages } as const;
@@ -370,7 +370,7 @@ describe('OpenAIProvider with api responses and histories', () => {
     expect(await bodyOf({ messages, options: wins })).toMatchObject(wins);
   });
 
-  test('in a conversation of the server have only what is new', async () => {
+  test('contain only new items in a server-side conversation', async () => {
     const body = await bodyOf({ messages: historyAfter(own), options: { conversation: 'conv_1' } });
     expect(body.input).toHaveLength(2);
     expect(body.store).toBe(true);
@@ -378,8 +378,8 @@ describe('OpenAIProvider with api responses and histories', () => {
   });
 });
 
-describe('OpenAIProvider with api responses and servers', () => {
-  test('that have nothing to encrypt are asked again without, and from then on never for it', async () => {
+describe('OpenAIProvider and servers of Responses', () => {
+  test('a request is retried without encrypted content if the server refuses it, and later ones omit it', async () => {
     await using server = await LoopbackServer.start((response, request) => {
       const refuse = 'include' in request.body;
       const answer = refuse
@@ -394,7 +394,7 @@ describe('OpenAIProvider with api responses and servers', () => {
     expect(server.requests[0]?.path).toBe('/v1/responses');
   });
 
-  test('that give an item another id in every event are understood', async () => {
+  test('items whose id changes in every event are read', async () => {
     const response = responseOf([reasoning('a'), functionCall('c1', '{"at":1}')]);
     let count = 0;
     const renamed = eventsOf(response).map((event) => {
@@ -410,7 +410,7 @@ describe('OpenAIProvider with api responses and servers', () => {
     expect(parts.filter(({ type }) => type === 'call-input-start')).toHaveLength(1);
   });
 
-  test('that cannot stream answer with the whole response', async () => {
+  test('a whole response instead of a stream is accepted', async () => {
     const output = [reasoning('a'), message('Looking.'), functionCall('c1', '{"at":1}')];
     const { response, parts } = await exchange(
       json(responseOf(output)),
@@ -428,24 +428,24 @@ describe('OpenAIProvider with api responses and servers', () => {
     ]);
   });
 
-  test('that work in the background have no reply to give', async () => {
+  test('a queued background response throws', async () => {
     const error = await failureOf(responseOf([], { status: 'queued' }), 'chat');
     expect(String(error)).toContain('the reply was queued');
   });
 
-  test('that are none are told apart', async () => {
+  test('a body that is not a response throws with a hint to check the base URL', async () => {
     const error = await failureOf({ hello: 1 }, 'chat');
     expect(String(error)).toMatch(/check that it serves Responses at the base URL/);
   });
 
-  test('may send an error as an event', async () => {
+  test('an error event throws a retryable error', async () => {
     const answer = events([{ type: 'error', code: 'server_error', message: 'Oops', param: null }], '');
     const asked = exchange(answer, { method: 'stream' }, { api: 'responses' });
     await expect(asked).rejects.toMatchObject({ retryable: true, message: expect.stringContaining('Oops') });
   });
 });
 
-describe('OpenAIProvider with api responses and streams', () => {
+describe('OpenAIProvider and streams of Responses', () => {
   const args = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value));
   const output = fc
     .tuple(fc.string({ unit: 'grapheme' }), fc.array(args, { maxLength: 3 }))
@@ -465,7 +465,7 @@ describe('OpenAIProvider with api responses and streams', () => {
     );
   }
 
-  test('mean what the whole response means, however they are cut into events', async () => {
+  test('events of any size give the same response as the whole reply', async () => {
     await fc.assert(
       fc.asyncProperty(output, fc.integer({ min: 1, max: 9 }), async (items, size) => {
         const whole = await ask(responseOf(items), 'chat');
@@ -479,7 +479,7 @@ describe('OpenAIProvider with api responses and streams', () => {
     );
   });
 
-  test('that are cut at any byte give no reply, and an error that may be tried again', async () => {
+  test('a stream cut at any byte throws a ProviderError and gives no response', async () => {
     const items = [reasoning('é'), message('Lóoking 🙂'), functionCall('c1', '{"path":"/ä","all":true}')];
     const bytes = Buffer.from(
       eventsOf(responseOf(items), 4)
@@ -510,7 +510,7 @@ describe('OpenAIProvider with api responses and streams', () => {
     );
   });
 
-  test('that are cut at any byte in Chat Completions never give a call with half of its arguments', async () => {
+  test('a Chat Completions stream cut at any byte never gives a call with partial arguments', async () => {
     const piece = (text: string, first: boolean) => ({
       choices: [
         {
@@ -544,7 +544,7 @@ describe('OpenAIProvider with api responses and streams', () => {
     );
   });
 
-  test('that are aborted in the middle throw what the client throws', async () => {
+  test('a stream that is aborted throws the abort error of the client', async () => {
     await using server = await LoopbackServer.start((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(`data: ${JSON.stringify({ type: 'response.output_text.delta', delta: 'Hel' })}\n\n`);

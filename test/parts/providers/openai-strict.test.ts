@@ -13,7 +13,7 @@ const PARAMETERS: JsonSchema = {
   },
   required: ['city'],
 };
-/** In the strict form, a limit that is left out is null. */
+/** In the strict form, an optional value that is left out is null. */
 const SENT = '{"city":"Bern","limit":null,"tags":[{"key":"a","value":"b"}]}';
 const MEANT = { city: 'Bern', tags: { a: 'b' } };
 
@@ -55,11 +55,11 @@ async function run(
 
 describe('OpenAIProvider with strict tools', () => {
   test.each([
-    ['a tool that says so', {}, true],
-    ["'auto'", { strict: 'auto' }, undefined],
-    ['true, also for a tool that says false', { strict: true }, false],
+    ['a tool with strict: true', {}, true],
+    ["option 'auto'", { strict: 'auto' }, undefined],
+    ['option true and a tool with strict: false', { strict: true }, false],
   ] as const)(
-    '%s: offers the strict form, and the tool gets what its own schema says',
+    '%s: sends the strict form, and the tool gets arguments that fit its own schema',
     async (_, options, strict) => {
       const { called, ended, first } = await run(options, { strict });
       expect(first?.tools).toMatchObject([
@@ -80,15 +80,15 @@ describe('OpenAIProvider with strict tools', () => {
 
   test.each([
     ['by default', {}, undefined],
-    ['false, also for a tool that says so', { strict: false }, true],
-    ["'auto' for a tool that says false", { strict: 'auto' }, false],
-  ] as const)('%s: offers the schema as it is', async (_, options, strict) => {
+    ['option false and a tool with strict: true', { strict: false }, true],
+    ["option 'auto' and a tool with strict: false", { strict: 'auto' }, false],
+  ] as const)('%s: sends the schema unchanged', async (_, options, strict) => {
     const { first } = await run(options, { strict });
     expect(first?.tools).toMatchObject([{ function: { parameters: PARAMETERS } }]);
     expect(JSON.stringify(first)).not.toContain('"strict":true');
   });
 
-  test('the history shows the model the strict form of its calls, and the run keeps the other', async () => {
+  test('the next request repeats the strict form of the calls, and the run stores the arguments of the tool', async () => {
     const { ended, second } = await run({ strict: 'auto' });
     const messages = (second?.messages ?? []) as readonly Readonly<Record<string, unknown>>[];
     const asked = messages[1] ?? {};
@@ -98,17 +98,20 @@ describe('OpenAIProvider with strict tools', () => {
     expect(JSON.stringify(kept)).toContain(JSON.stringify(JSON.stringify(MEANT)).slice(1, -1));
   });
 
-  test.each([false, true])('over the Responses API, streamed: %p', async (isStreamed) => {
-    const { called, first, second } = await run({ strict: 'auto', api: 'responses' }, { isStreamed });
-    expect(first?.tools).toMatchObject([
-      { name: 'find', strict: true, parameters: { additionalProperties: false } },
-    ]);
-    expect(called).toEqual([MEANT]);
-    const input = (second?.input ?? []) as readonly Readonly<Record<string, unknown>>[];
-    expect(input.find(({ type }) => type === 'function_call')).toMatchObject({ arguments: SENT });
-  });
+  test.each([false, true])(
+    'the strict form also works over the Responses API (streamed: %p)',
+    async (isStreamed) => {
+      const { called, first, second } = await run({ strict: 'auto', api: 'responses' }, { isStreamed });
+      expect(first?.tools).toMatchObject([
+        { name: 'find', strict: true, parameters: { additionalProperties: false } },
+      ]);
+      expect(called).toEqual([MEANT]);
+      const input = (second?.input ?? []) as readonly Readonly<Record<string, unknown>>[];
+      expect(input.find(({ type }) => type === 'function_call')).toMatchObject({ arguments: SENT });
+    },
+  );
 
-  test('a tool whose schema has no strict form goes out as it is', async () => {
+  test('a tool whose schema has no strict form is sent unchanged', async () => {
     const odd = defineTool({
       name: 'odd',
       description: 'Odd',

@@ -65,9 +65,9 @@ function inputOf({ requests }: LoopbackServer): readonly Fields[] {
 
 const ANSWER = { type: 'custom_tool_call_output', call_id: 'c1', output: '7 rows' };
 
-describe('OpenAIProvider with tools whose input is text', () => {
+describe('OpenAIProvider with tools that take text input', () => {
   test.each([false, true])(
-    'OpenAIProvider of responses offers custom tools, and takes and answers custom calls (streamed: %p)',
+    'OpenAIProvider of responses offers custom tools, and runs and answers custom calls (streamed: %p)',
     async (isStreamed) => {
       const { tool, called } = sqlTool();
       await using server = await serve([customCall('c1', QUERY)], [message('7.')]);
@@ -86,7 +86,7 @@ describe('OpenAIProvider with tools whose input is text', () => {
     },
   );
 
-  test('OpenAIProvider streams the input as the JSON of the arguments, wherever it is split', async () => {
+  test('OpenAIProvider streams text input as JSON arguments, wherever it is split', async () => {
     const { tool } = sqlTool();
     await fc.assert(
       fc.asyncProperty(
@@ -116,7 +116,7 @@ describe('OpenAIProvider with tools whose input is text', () => {
     );
   });
 
-  test('resumeToolLoop answers a custom call that was suspended, in another process', async () => {
+  test('resumeToolLoop answers a suspended custom call in another process', async () => {
     const { tool, called } = sqlTool({ approval: true });
     await using first = await serve([customCall('c1', QUERY)]);
     const config = { model: 'gpt-5', tools: [tool] };
@@ -134,7 +134,7 @@ describe('OpenAIProvider with tools whose input is text', () => {
     expect(inputOf(second).slice(1)).toEqual([customCall('c1', QUERY), ANSWER]);
   });
 
-  test('a call that breaks the schema is told to the model, which repairs it', async () => {
+  test('a call that does not match the schema is reported to the model, which corrects it', async () => {
     const { tool, called } = sqlTool();
     await using server = await serve([customCall('c1', 'x')], [customCall('c2', QUERY)], [message('7.')]);
     const run = await runToolLoop({ provider: provide(server), model: 'gpt-5', tools: [tool] }, HELLO);
@@ -144,7 +144,7 @@ describe('OpenAIProvider with tools whose input is text', () => {
     expect(String(inputOf(server)[2]?.output)).toContain('query: must');
   });
 
-  test('calls of other models go out as custom ones, and so do choices of the tool', async () => {
+  test('calls of other models and tool choices are sent as custom', async () => {
     const { tool } = sqlTool();
     const call = { toolCalls: [{ id: 'c1', name: 'sql', arguments: { query: QUERY } }] };
     const scripted = new ScriptedProvider([call, { content: '7.' }]);
@@ -169,7 +169,7 @@ describe('OpenAIProvider with tools whose input is text', () => {
     });
   });
 
-  test('a parameter that may be left out is one of text in the strict form, too', async () => {
+  test('an optional parameter still makes a custom tool in strict mode', async () => {
     const parameters = { type: 'object', properties: { query: { type: 'string', default: 'x' } } } as const;
     const called: unknown[] = [];
     const execute = (args: unknown) => void called.push(args);
@@ -181,7 +181,7 @@ describe('OpenAIProvider with tools whose input is text', () => {
     expect(called).toEqual([{ query: QUERY }]);
   });
 
-  test('over Chat Completions the tool is an ordinary function', async () => {
+  test('Chat Completions gets an ordinary function', async () => {
     const { tool, called } = sqlTool();
     const call = {
       id: 'c1',
@@ -205,8 +205,8 @@ describe('OpenAIProvider with tools whose input is text', () => {
   });
 });
 
-describe('input: text', () => {
-  test('fromAiSdk and withTextTools offer an ordinary tool', async () => {
+describe('tools with input: text', () => {
+  test('are ordinary tools for fromAiSdk and withTextTools', async () => {
     const { tool } = sqlTool();
     const model = new MockLanguageModelV4({ modelId: 'm' });
     const run = await runToolLoop({ provider: fromAiSdk(model), model: 'm', tools: [tool] }, HELLO);
@@ -221,7 +221,7 @@ describe('input: text', () => {
     expect(prompt?.content).not.toContain('"input"');
   });
 
-  test('defineTool, discoverTools and register refuse a tool without exactly one parameter of text', () => {
+  test('are refused by defineTool and register unless they have exactly one string parameter', () => {
     const text = { type: 'string' } as const;
     const one = { input: 'text', name: 'a', description: 'A', execute: () => 'x' } as const;
     for (const properties of [
@@ -240,7 +240,7 @@ describe('input: text', () => {
     ).toThrow("'text'");
   });
 
-  test('discoverTools tells of all of them together, and takes one that is right', () => {
+  test('are refused by discoverTools with all errors in one exception', () => {
     @Toolset()
     class Wrong {
       @Tool({ description: 'Runs', input: 'text' })

@@ -17,7 +17,7 @@ function ask(text: string, more: Partial<LLMRequest> = {}): LLMRequest {
   return { model: 'gpt-test', messages: [{ role: 'user', content: text }], options: {}, ...more };
 }
 
-describe('against a mock server that speaks the wire', () => {
+describe('OpenAIProvider against a mock server', () => {
   const mock = new LLMock({ port: 0, host: '127.0.0.1', chunkSize: 5 });
   let provider: OpenAIProvider;
 
@@ -44,7 +44,7 @@ describe('against a mock server that speaks the wire', () => {
   beforeEach(() => mock.clearRequests());
   afterAll(() => mock.stop());
 
-  test('a text reply gives its content, reason and usage', async () => {
+  test('returns the content, finish reason and usage of a text reply', async () => {
     expect(await provider.chat(ask('hello'))).toEqual({
       origin: { id: expect.stringMatching(/^chatcmpl-/), model: 'gpt-test' },
       content: 'Hello there, friend.',
@@ -60,7 +60,7 @@ describe('against a mock server that speaks the wire', () => {
     });
   });
 
-  test('calls arrive in order with their arguments as objects', async () => {
+  test('returns calls in order with their arguments as objects', async () => {
     const { content, toolCalls, finishReason } = await provider.chat(ask('weather', { tools: [WEATHER] }));
     expect(content).toBe('');
     expect(finishReason).toBe('tool_calls');
@@ -70,7 +70,7 @@ describe('against a mock server that speaks the wire', () => {
     ]);
   });
 
-  test('text beside calls is kept', async () => {
+  test('returns the text next to calls', async () => {
     const reply = await provider.chat(ask('both', { tools: [WEATHER] }));
     expect(reply.content).toBe('Let me look.');
     expect(reply.toolCalls).toHaveLength(1);
@@ -79,12 +79,12 @@ describe('against a mock server that speaks the wire', () => {
   test.each([
     ['cut', 'length'],
     ['filtered', 'content_filter'],
-  ])('a reply that was %s says so', async (text, reason) => {
+  ])('returns the finish reason of a reply that was %s', async (text, reason) => {
     expect((await provider.chat(ask(text))).finishReason).toBe(reason);
     expect((await read(provider, ask(text))).response.finishReason).toBe(reason);
   });
 
-  test('messages, tools and options are sent as they are', async () => {
+  test('sends messages, tools and options unchanged', async () => {
     const messages = [
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'weather' },
@@ -107,12 +107,12 @@ describe('against a mock server that speaks the wire', () => {
     expect(mock.getLastRequest()?.headers).toHaveProperty('authorization');
   });
 
-  test('no tools means that the request names none', async () => {
+  test('omits tools from the request if there are none', async () => {
     await provider.chat(ask('hello', { tools: [] }));
     expect(mock.getLastRequest()?.body).not.toHaveProperty('tools');
   });
 
-  test('a stream brings the text in pieces and then the same response as chat', async () => {
+  test('streams the text in pieces and then the same response as chat', async () => {
     const { texts, response } = await read(provider, ask('hello'));
     expect(texts.length).toBeGreaterThan(1);
     expect(texts.join('')).toBe('Hello there, friend.');
@@ -120,7 +120,7 @@ describe('against a mock server that speaks the wire', () => {
     expect(response).toEqual({ ...(await provider.chat(ask('hello'))), origin });
   });
 
-  test('a streamed call is put together from its pieces', async () => {
+  test('assembles a streamed call from its pieces', async () => {
     const { texts, response } = await read(provider, ask('weather', { tools: [WEATHER] }));
     expect(texts).toEqual([]);
     expect(response.toolCalls).toEqual((await provider.chat(ask('weather', { tools: [WEATHER] }))).toolCalls);

@@ -1,5 +1,5 @@
 /*
- * Replies of the Responses API as tests write them: the whole response, and the events in which a stream brings it.
+ * Replies of the Responses API for tests: the whole response, and the events of a stream that contains it.
  */
 
 type Item = Readonly<Record<string, unknown>>;
@@ -60,10 +60,10 @@ export function customCall(call_id: string, input: string): Item {
   return { id: `ctc_${call_id}`, type: 'custom_tool_call', status: 'completed', call_id, name: 'sql', input };
 }
 
-/** How a stream cuts texts into pieces: of at most so many characters, or by a function. */
+/** How a stream splits texts: by a maximum length, or by a function. */
 type Split = number | ((text: string) => readonly string[]);
 
-/** The events of a stream that brings a response. */
+/** The events of a stream that contains a response. */
 export function eventsOf(response: Item, split: Split = 3): readonly Item[] {
   const items = response.output as readonly Item[];
   const bare = { ...response, output: [], status: 'in_progress', usage: null };

@@ -5,7 +5,7 @@ import { collect, delta, LoopbackServer } from './loopback-server.js';
 
 const REQUEST = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }], options: {} };
 
-/** JSON may contain these separators, which are no line ends of server-sent events. */
+/** JSON may contain these separators, which do not end a line of server-sent events. */
 const TEXT = 'Grüße\u2028世界 🙂\u2029data: ';
 const FIRST = JSON.stringify(delta({ content: TEXT }));
 const LAST = JSON.stringify(delta({}, 'stop'));
