@@ -19,8 +19,8 @@ const MEMBERS = `
   @Tool() point(point: Point): Lines { return []; }
   @Tool() tree(tree: Tree) {}`;
 
-describe.each(VERSIONS)('interfaces that extend lists, TypeScript %s', (version) => {
-  test('are lists, on the way in and out', async () => {
+describe.each(VERSIONS)('interfaces that extend arrays, TypeScript %s', (version) => {
+  test('become array schemas for parameters and results', async () => {
     using project = smallProject({
       'src/tools.ts': `import { Tool } from 'toolwright';${BEFORE}export class Tools {${MEMBERS}\n}\n`,
     });
@@ -40,7 +40,7 @@ describe.each(VERSIONS)('interfaces that extend lists, TypeScript %s', (version)
   }, 60_000);
 });
 
-test('a class that extends a list is not data', async () => {
+test('a class that extends Array is reported', async () => {
   const { faults } = await generateTool(
     '  @Tool() run(list: List) {}',
     'export class List extends Array<string> {}',

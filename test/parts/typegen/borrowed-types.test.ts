@@ -4,7 +4,7 @@ import { generateTool } from './small-project.js';
 
 afterAll(closeCompilers);
 
-test('const enums are lists of their values, with what their members say', async () => {
+test('a const enum becomes an enum of its values with the comments of its members', async () => {
   const { text } = await generateTool(
     '  @Tool() run(level: Level, other = Level.High) {}',
     'const enum Level { /** Hardly */ Low, High = 5 }',
@@ -15,7 +15,7 @@ test('const enums are lists of their values, with what their members say', async
   expect(text).toContain('default: 5');
 });
 
-test('types that zod infers are what they resolve to, defaults on the way in optional', async () => {
+test('types inferred by zod are resolved, and defaults are optional in z.input', async () => {
   const before = `import { z } from 'zod';
     const Address = z.object({ zip: z.string(), country: z.enum(['DE', 'AT']).default('DE'), at: z.date().nullable() });
     type Address = z.infer<typeof Address>;`;
@@ -30,7 +30,7 @@ test('types that zod infers are what they resolve to, defaults on the way in opt
   expect(text).toContain("required: ['zip', 'country', 'at']");
 });
 
-test('filters that contain themselves, as Prisma generates them, end in $defs', async () => {
+test('recursive filter types, as Prisma generates them, become $defs', async () => {
   const before = `type Where = { AND?: Where | Where[]; email?: Filter<'User'> | string };
     type Filter<Model = never> = { equals?: string; not?: Filter<Model> | string };`;
   const { faults, text } = await generateTool('  @Tool() run(where: Where) {}', before);

@@ -1,4 +1,4 @@
-// What asks all compilers, as one file, so that each of them is loaded once: `npm test` runs this one.
+// All tests that need every compiler, in one file, so that each compiler is loaded only once: `npm test` runs this file.
 import './array-interfaces.test.js';
 import './class-references.test.js';
 import './every-compiler.test.js';

@@ -12,17 +12,17 @@ import { ROOT } from '../../structure/repository.js';
 
 const require = createRequire(import.meta.url);
 
-/** The compilers that the repository has, by version. */
+/** The versions of the compilers that are installed in the repository. */
 export const VERSIONS = ['7.1', '7.0', '6.0', '5.9'] as const;
 
-/** The folder of its package. */
+/** The folder of the compiler’s package. */
 export function compilerPackage(version: (typeof VERSIONS)[number]): string {
   return join(ROOT, 'node_modules', version === '7.0' ? 'typescript' : `typescript-${version}`);
 }
 
 const opened = new Map<string, Compiler>();
 
-/** A compiler; kept, because starting one takes longer than using it. */
+/** Returns a compiler and caches it, because starting one is slow. */
 export async function compilerOf(version: (typeof VERSIONS)[number]): Promise<Compiler> {
   const known = opened.get(version);
   if (known !== undefined) return known;
@@ -33,13 +33,13 @@ export async function compilerOf(version: (typeof VERSIONS)[number]): Promise<Co
   return compiler;
 }
 
-/** Ends the processes that compilers run as. */
+/** Stops the processes of the compilers. */
 export function closeCompilers(): void {
   for (const compiler of opened.values()) compiler.close();
   opened.clear();
 }
 
-/** The API of a compiler that reads each file of the repository once, which takes longer than all else. */
+/** Caches the source files of the repository, because parsing them takes most of the time. */
 function classicApi(api: ClassicApi): ClassicApi {
   const read = new Map<string, unknown>();
   return {
@@ -62,7 +62,7 @@ interface ReadingHost {
   getSourceFile(path: string, how: unknown, ...rest: unknown[]): unknown;
 }
 
-/** A package of the repository, loaded as by a project whose `typescript` it is. */
+/** Loads a compiler package as a project would load its own `typescript`. */
 async function nativeCompiler(compiler: string): Promise<Compiler> {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-compiler-'));
   try {

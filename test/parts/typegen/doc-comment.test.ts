@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { docCommentAt, docKeywords, parseDocComment } from '../../../src/dev/typegen/doc-comment.js';
 
-describe('the words of a comment', () => {
-  test('lines broken for an editor are one; paragraphs, lists and code stay', () => {
+describe('the text of a comment', () => {
+  test('line breaks inside a paragraph are joined; paragraphs, lists and code are preserved', () => {
     const { summary } = parseDocComment(
       `*
      * One
@@ -21,7 +21,7 @@ describe('the words of a comment', () => {
     expect(summary).toBe('One two.\n\n- three four\n- five\n\n```ts\na();\n  b();\n```');
   });
 
-  test('remarks are part of it, links are their words, inline tags are tags', () => {
+  test('remarks are included, links become their text, and inline tags are parsed', () => {
     const comment = parseDocComment(`
      * A {@link Order} and {@link Page | a page} {@minimum 1}
      * @remarks More.
@@ -30,7 +30,7 @@ describe('the words of a comment', () => {
     expect(comment.tags).toEqual([{ name: 'minimum', text: '1' }]);
   });
 
-  test('a mail address or a decorator in a sentence is not a tag', () => {
+  test('a mail address or a decorator in a sentence is not parsed as a tag', () => {
     expect(parseDocComment(' Write to a@b.org, or use @Tool for it. ').summary).toBe(
       'Write to a@b.org, or use @Tool for it.',
     );
@@ -46,11 +46,11 @@ describe('@param', () => {
     ['@param page.size How many', 'page.size', 'How many'],
     ['@param id', 'id', ''],
     ['@param $id_1 x', '$id_1', 'x'],
-  ])('%s', (line, name, text) => {
+  ])('"%s" is parsed', (line, name, text) => {
     expect(parseDocComment(`\n * ${line}\n `).params.get(name)?.summary).toBe(text);
   });
 
-  test('tags behind its words are the parameter’s, tags on lines of their own the method’s', () => {
+  test('tags on the same line belong to the parameter, tags on their own line to the method', () => {
     const comment = parseDocComment(
       '\n * @param limit At most @minimum 1 @maximum 5\n * @deprecated Use other\n ',
     );
@@ -66,22 +66,22 @@ describe('@param', () => {
 });
 
 describe('the comment at a declaration', () => {
-  test('is the last one before it, other comments in between or not', () => {
+  test('is the last doc comment before it, even with other comments in between', () => {
     const text = 'x;\n/** No. */\n/** Yes. */\n// line\n@Tool() run() {}';
     expect(docCommentAt(text, 2)?.summary).toBe('Yes.');
   });
 
-  test('is none where only plain comments stand', () => {
+  test('is undefined if there are only plain comments', () => {
     expect(docCommentAt('/* no */ // no\n/**/ run() {}', 0)).toBeUndefined();
   });
 
-  test('does not reach past the code before', () => {
+  test('does not include a comment before other code', () => {
     expect(docCommentAt('/** Of a. */ a: string; b: number', 23)).toBeUndefined();
   });
 });
 
-describe('tags as keywords', () => {
-  test('bounds, patterns, formats, examples and defaults, by JSON Schema’s names', () => {
+describe('tags as JSON Schema keywords', () => {
+  test('bounds, patterns, formats, examples and defaults are read under their JSON Schema names', () => {
     const { keywords, fallback, problems } = docKeywords(
       parseDocComment(`
        * @minimum 0 @exclusiveMaximum 1e3
@@ -107,11 +107,14 @@ describe('tags as keywords', () => {
     expect(fallback).toEqual({ text: '{"a": [1]}', value: { a: [1] } });
   });
 
-  test.each(['@integer', '@asType integer', '@type {integer}', '@int'])('%s is a whole number', (tag) => {
-    expect(docKeywords(parseDocComment(` ${tag} `)).isInteger).toBe(true);
-  });
+  test.each(['@integer', '@asType integer', '@type {integer}', '@int'])(
+    '%s makes a number an integer',
+    (tag) => {
+      expect(docKeywords(parseDocComment(` ${tag} `)).isInteger).toBe(true);
+    },
+  );
 
-  test('what cannot be read is a problem and no keyword', () => {
+  test('a value that cannot be parsed is a problem and sets no keyword', () => {
     const { keywords, problems } = docKeywords(parseDocComment('\n * @minLength long\n * @pattern [\n '));
     expect(keywords).toEqual({});
     expect(problems).toEqual(['its @minLength cannot be read: "long"', 'its @pattern cannot be read: "["']);

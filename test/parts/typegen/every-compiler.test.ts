@@ -21,18 +21,18 @@ describe.each(VERSIONS)('TypeScript %s', (version) => {
     generated = generate({ view, folder: SHOP });
   });
 
-  test('generates the committed file of the fixture, byte for byte', () => {
+  test('generates exactly the committed file of the fixture', () => {
     expect(compiler.version.startsWith(version)).toBe(true);
     expect(view.problems()).toEqual([]);
     const { text, outFile, faults } = generated;
     expect(faults).toEqual([]);
     expect(outFile).toBe(EXPECTED);
     if (process.env.UPDATE_GENERATED && version === '7.0') writeFileSync(EXPECTED, text);
-    // A change of the printed form is a decision: UPDATE_GENERATED=1 npm run jest -- test/parts/typegen
+    // After an intended change of the output: UPDATE_GENERATED=1 npm run jest -- test/parts/typegen
     expect(text).toBe(readFileSync(EXPECTED, 'utf8'));
   });
 
-  test('warns of what is not checked', () => {
+  test('warns about a parameter that cannot be validated', () => {
     expect(generated.warnings.map(({ where, path, problem }) => [where, path, problem])).toEqual([
       ['OrderTools.objects, parameter anything', 'anything', 'is unknown: nothing is checked about it'],
     ]);

@@ -13,7 +13,7 @@ const CASES: readonly (readonly [
 ])[] = [
   ['a function', { param: 'x: () => void', path: 'x', problem: 'is a function' }],
   [
-    'a function in a list in a property',
+    'a function in an array in a property',
     { param: 'x: { a: { b: (() => void)[] } }', path: 'x.a.b[]', problem: 'is a function' },
   ],
   [
@@ -26,7 +26,7 @@ const CASES: readonly (readonly [
     },
   ],
   [
-    'an element of a page',
+    'a DOM element',
     {
       param: 'x: { at: HTMLElement }',
       path: 'x.at',
@@ -34,7 +34,7 @@ const CASES: readonly (readonly [
     },
   ],
   [
-    'parts of an element of a page',
+    'a partial DOM element',
     { param: 'x: Partial<HTMLElement>', path: 'x', problem: 'is Partial<HTMLElement>, which has methods (' },
   ],
   [
@@ -66,9 +66,12 @@ const CASES: readonly (readonly [
   ['never', { param: 'x: never', path: 'x', problem: 'is never' }],
   ['undefined', { param: 'x: undefined', path: 'x', problem: 'has no value in JSON' }],
   ['a promise', { param: 'x: Record<string, Promise<string>>', path: 'x{}', problem: 'is a promise' }],
-  ['a map by dates', { param: 'x: Map<Date, string>', path: 'x', problem: 'is a Map whose keys are Date' }],
   [
-    'a map by objects, in a property',
+    'a Map with Date keys',
+    { param: 'x: Map<Date, string>', path: 'x', problem: 'is a Map whose keys are Date' },
+  ],
+  [
+    'a Map with object keys in a property',
     {
       param: 'x: { a: ReadonlyMap<{ id: number }, string> }',
       path: 'x.a',
@@ -76,13 +79,13 @@ const CASES: readonly (readonly [
     },
   ],
   [
-    'a map by names or objects',
+    'a Map with string or object keys',
     { param: 'x: Map<string | RegExp, 1>', path: 'x', problem: 'keys are RegExp' },
   ],
-  ['a map by lists', { param: 'x: Map<string[], 1>[]', path: 'x[]', problem: 'keys are string[]' }],
-  ['a map by booleans', { param: 'x: Map<boolean, 1>', path: 'x', problem: 'keys are boolean' }],
-  ['a map by bigints', { param: 'x: Map<bigint, 1>', path: 'x', problem: 'keys are bigint' }],
-  ['a map by symbols', { param: 'x: Map<symbol, 1>', path: 'x', problem: 'keys are symbol' }],
+  ['a Map with array keys', { param: 'x: Map<string[], 1>[]', path: 'x[]', problem: 'keys are string[]' }],
+  ['a Map with boolean keys', { param: 'x: Map<boolean, 1>', path: 'x', problem: 'keys are boolean' }],
+  ['a Map with bigint keys', { param: 'x: Map<bigint, 1>', path: 'x', problem: 'keys are bigint' }],
+  ['a Map with symbol keys', { param: 'x: Map<symbol, 1>', path: 'x', problem: 'keys are symbol' }],
   ['an ArrayBuffer', { param: 'x: [ArrayBuffer]', path: 'x[0]', problem: 'is an ArrayBuffer' }],
   [
     'a class with methods',
@@ -103,7 +106,7 @@ const CASES: readonly (readonly [
     },
   ],
   [
-    'a class that works with its arguments',
+    'a class whose constructor uses its arguments',
     {
       before: 'export class P { x: number; constructor(at: { x: number }) { this.x = at.x; } }',
       param: 'x: P',
@@ -121,7 +124,7 @@ const CASES: readonly (readonly [
     },
   ],
   [
-    'a type without end',
+    'an infinite type',
     {
       before: 'type Deep<T> = { value: T; next?: Deep<T[]> };',
       param: 'x: Deep<string>',
@@ -130,7 +133,7 @@ const CASES: readonly (readonly [
     },
   ],
   [
-    'a pattern that is none',
+    'an invalid pattern',
     { param: '/** @pattern ( */ x: string', path: 'x', problem: 'its @pattern cannot be read: "("' },
   ],
   [
@@ -144,8 +147,8 @@ const CASES: readonly (readonly [
   ],
 ];
 
-describe('what cannot be a schema is a fault with its place', () => {
-  test.each(CASES)('%s', async (_, { before, param, path, problem }) => {
+describe('types without a schema are reported with their place', () => {
+  test.each(CASES)('%s is reported', async (_, { before, param, path, problem }) => {
     const { faults } = await generateTool(`  @Tool() run(${param}): void {}`, before);
     expect(faults).toHaveLength(1);
     const [fault] = faults;
@@ -156,7 +159,7 @@ describe('what cannot be a schema is a fault with its place', () => {
     expect(fault?.fix).not.toBe('');
   });
 
-  test('all of them at once, each with its line', async () => {
+  test('several faults are reported together, each with its line', async () => {
     const { faults } = await generateTool(
       '  @Tool() run(a: symbol,\n    b: number,\n    c: { d: () => void }) {}',
     );
@@ -166,7 +169,7 @@ describe('what cannot be a schema is a fault with its place', () => {
     ]);
   });
 
-  test('a type of very many properties, once', async () => {
+  test('a type with too many properties is reported once', async () => {
     const before = `type Digit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9';
       type Wide = { [name in \`p\${Digit}\${Digit}\${Digit}\`]: { a: string; b: string } };`;
     const { faults, warnings } = await generateTool('  @Tool() run(x: Wide): Wide { return x; }', before);
@@ -175,21 +178,21 @@ describe('what cannot be a schema is a fault with its place', () => {
     expect(warnings).toMatchObject([{ where: 'Tools.run, its result', path: '', problem }]);
   });
 
-  test('a type that leads to many faults: the first of them', async () => {
+  test('only the first ten faults of a type are reported', async () => {
     const functions = Array.from({ length: 100 }, (_, index) => `f${index}: () => void`).join('; ');
     const { faults } = await generateTool(`  @Tool() run(x: { ${functions} }, y: symbol) {}`);
     const paths = faults.map(({ path }) => path);
     expect([paths.length, paths[0], paths[9], paths[10]]).toEqual([11, 'x.f0', 'x.f9', 'y']);
   });
 
-  test('a property of a DTO class, once, however many tools take it', async () => {
+  test('a property of a DTO class is reported once, even if several tools use the class', async () => {
     const before = 'export class Dto { name = ""; fn!: () => void }';
     const { faults } = await generateTool('  @Tool() run(a: Dto, b: Dto[]) {}', before);
     expect(faults.map(({ where, path }) => [where, path])).toEqual([['Dto', 'fn']]);
   });
 });
 
-describe('toolwright generate refuses what discovery could not use', () => {
+describe('toolwright generate refuses what discovery cannot use', () => {
   test('a destructured parameter that does not take all arguments', async () => {
     const { faults } = await generateTool(
       '  @Tool() run({ a }: { a: string },\n  b: number) {}\n  @Tool() lone({ a }: { a: string }) {}',
@@ -200,7 +203,7 @@ describe('toolwright generate refuses what discovery could not use', () => {
     ]);
   });
 
-  test('but not one that takes all of them, has a name elsewhere, or is filled', async () => {
+  test('but accepts a destructured parameter that takes all arguments, has a name or is filled by a decorator', async () => {
     const { faults } = await generateTool(
       `  @Tool() dto({ a }: Dto, context: ToolContext) {}
   @Tool() args(@Args() { a }: { a: string }) {}
@@ -212,7 +215,7 @@ describe('toolwright generate refuses what discovery could not use', () => {
     expect(faults).toEqual([]);
   });
 
-  test('a generic toolset, though not an abstract one or one that is extended', async () => {
+  test('a generic toolset that is neither abstract nor extended', async () => {
     const { faults } = await generateFrom({
       'src/tools.ts': `import { Tool, Toolset } from 'toolwright';
         @Toolset() export class Open<T> { @Tool('A') a(x: T) {} }
@@ -234,7 +237,7 @@ describe('a class whose file imports the generated file', () => {
     ["import { toolsets } from './toolwright.gen.js';\n", 1],
     ["\n// All of them.\nimport './toolwright.gen';\n", 3],
     ["export * from '../src/toolwright.gen.ts';\n", 1],
-  ])('is refused: %j', async (line, number) => {
+  ])('is refused with %j', async (line, number) => {
     const [fault, ...others] = await faultsOf(line);
     expect(others).toEqual([]);
     expect(fault).toMatchObject({
@@ -247,7 +250,7 @@ describe('a class whose file imports the generated file', () => {
   });
 
   test.each(VERSIONS)(
-    'is refused behind a mapped path, once the file is there, with TypeScript %s',
+    'is refused with a mapped import of an existing generated file, TypeScript %s',
     async (version) => {
       const files = {
         'src/tools.ts': `import '@/toolwright.gen.js';\nimport '@/old/toolwright.gen.js';\n${TOOLS}`,
@@ -262,7 +265,7 @@ describe('a class whose file imports the generated file', () => {
     },
   );
 
-  test('is refused where the class is a DTO, too', async () => {
+  test('is also refused if it is a DTO class', async () => {
     const { faults } = await generateFrom({
       'src/tools.ts': TOOLS.replace('x: string', 'x: Dto').replace(
         'export',
@@ -278,13 +281,13 @@ describe('a class whose file imports the generated file', () => {
     "export type * from './toolwright.gen.js';\n",
     "import './other/toolwright.gen.js';\n",
     "const later = () => import('./toolwright.gen.js');\n",
-  ])('is taken where nothing is loaded with it: %j', async (line) => {
+  ])('is accepted if the import does not load the file: %j', async (line) => {
     expect(await faultsOf(line)).toEqual([]);
   });
 });
 
-describe('what is not a fault', () => {
-  test('whatever @Param({ schema }), @Tool({ parameters }) or @Context says', async () => {
+describe('types that are not reported', () => {
+  test('parameters with @Param({ schema }), @Tool({ parameters }) or @Context', async () => {
     const { faults, text } = await generateTool(`
       @Tool() run(@Param({ schema: {} }) a: () => void, @Param({ type: () => String }) b: symbol) {}
       @Tool({ parameters: { type: 'object' } }) explicit(a: symbol) {}
@@ -294,7 +297,7 @@ describe('what is not a fault', () => {
     expect(text).toContain("{ name: 'c', inject: 'signal' }");
   });
 
-  test('whatever decorators of another package fill', async () => {
+  test('parameters filled by decorators of another package', async () => {
     const before = `import { Body, createParamDecorator, Req } from '@nestjs/common';
       const CurrentUser = createParamDecorator(() => ({ id: '1' }));`;
     const { faults, text } = await generateTool(
@@ -307,7 +310,7 @@ describe('what is not a fault', () => {
     );
   });
 
-  test('what a property of a DTO class says itself, or that it is excluded', async () => {
+  test('properties of a DTO class with their own type or @Exclude', async () => {
     const before = `import { Exclude } from 'class-transformer';
       export class Dto { @Param({ type: () => String }) fn!: () => void; @Exclude() gone!: symbol; kept = 1 }`;
     const { faults, text } = await generateTool('  @Tool() run(a: Dto, b: string) {}', before);
@@ -316,7 +319,7 @@ describe('what is not a fault', () => {
     expect(text).not.toContain('gone');
   });
 
-  test('a result that cannot be said: it is left unsaid, with a warning', async () => {
+  test('a result without a schema gives a warning and no output schema', async () => {
     const { faults, warnings, text } = await generateTool('  @Tool() run<T>(): T[] { throw 0; }');
     expect(faults).toEqual([]);
     expect(warnings.map(({ where }) => where)).toEqual(['Tools.run, its result']);
@@ -324,8 +327,8 @@ describe('what is not a fault', () => {
   });
 });
 
-describe('warnings', () => {
-  test('a class that is not exported is left out', async () => {
+describe('toolwright generate warns about', () => {
+  test('a class that is not exported, and skips it', async () => {
     const { warnings, tools } = await generateFrom({
       'src/tools.ts':
         "import { Tool } from 'toolwright';\nclass Hidden { @Tool() run() {} }\nnew Hidden();\n",
@@ -336,7 +339,7 @@ describe('warnings', () => {
     ]);
   });
 
-  test('a class in a namespace, which cannot be imported', async () => {
+  test('a class in a namespace, because it cannot be imported', async () => {
     const { warnings } = await generateTool(
       '  @Tool() run() {}',
       'export namespace Inner { export class Hidden { @Tool() run() {} } }',
@@ -346,7 +349,7 @@ describe('warnings', () => {
     ]);
   });
 
-  test('a @param that no parameter has', async () => {
+  test('a @param tag that matches no parameter', async () => {
     const { warnings } = await generateTool(
       '  /** @param old The old name */\n  @Tool() run(fresh: string) {}',
     );

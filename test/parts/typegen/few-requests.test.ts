@@ -11,7 +11,7 @@ interface ClientModule {
   readonly Client: { readonly prototype: { apiRequest(method: string, params: unknown): unknown } };
 }
 
-/** A toolset whose methods use no type of another one. */
+/** A toolset whose methods share no types. */
 function toolset(methods: number): string {
   const members = Array.from(
     { length: methods },
@@ -24,7 +24,7 @@ function toolset(methods: number): string {
   return `import { Tool } from 'toolwright';\nexport class Tools {${members.join('\n')}\n}\n`;
 }
 
-/** How often TypeScript 7 is asked about places in the sources. */
+/** The number of requests to TypeScript 7 about positions in the sources. */
 async function requestsFor(version: '7.1' | '7.0', methods: number): Promise<number> {
   const client = pathToFileURL(join(compilerPackage(version), 'dist/api/sync/client.js')).href;
   const { Client } = (await import(client)) as ClientModule;
@@ -42,7 +42,7 @@ async function requestsFor(version: '7.1' | '7.0', methods: number): Promise<num
 beforeAll(() => compilerOf('7.0'), 60_000);
 
 test.each(['7.1', '7.0'] as const)(
-  'TypeScript %s is asked about the places of a class together',
+  'TypeScript %s gets one batch of requests for all methods of a class',
   async (version) => {
     const few = await requestsFor(version, 1);
     expect(await requestsFor(version, 20)).toBe(few);
@@ -50,7 +50,7 @@ test.each(['7.1', '7.0'] as const)(
   60_000,
 );
 
-test('a default that TypeScript 7 cannot send is read from the source', async () => {
+test('a default that TypeScript 7 cannot serialize is read from the source', async () => {
   const { text } = await generateTool('@Tool() wait(most = 1e999, first = -1e999): void {}');
   expect(text).toContain('default: Infinity');
   expect(text).toContain('default: -Infinity');

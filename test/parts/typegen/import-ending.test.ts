@@ -15,42 +15,42 @@ const BUNDLER = { module: 'ESNext', moduleResolution: 'Bundler' };
 const CASES: readonly (readonly [string, object, 'module' | 'commonjs', string])[] = [
   ['Node’s resolution of ES modules', { module: 'NodeNext' }, 'module', './tools.js'],
   [
-    'the same by another year’s name',
+    'older names of this resolution',
     { module: 'Node20', moduleResolution: 'Node16' },
     'module',
     './tools.js',
   ],
   ['Node’s resolution in a CommonJS package', { module: 'NodeNext' }, 'commonjs', './tools'],
   ['a bundler', BUNDLER, 'module', './tools'],
-  ['a bundler that keeps what is written', { module: 'Preserve' }, 'module', './tools'],
-  ['ES modules that the compiler writes for Node', { ...BUNDLER, ...EMITS }, 'module', './tools.js'],
+  ['module: Preserve', { module: 'Preserve' }, 'module', './tools'],
+  ['ES modules emitted by the compiler', { ...BUNDLER, ...EMITS }, 'module', './tools.js'],
   [
     'declarations only',
     { ...BUNDLER, ...EMITS, declaration: true, emitDeclarationOnly: true },
     'module',
     './tools',
   ],
-  ['CommonJS by a bundler', { ...BUNDLER, ...EMITS }, 'commonjs', './tools'],
-  ['endings of TypeScript', { ...BUNDLER, allowImportingTsExtensions: true }, 'module', './tools.ts'],
+  ['Bundler resolution in a CommonJS package', { ...BUNDLER, ...EMITS }, 'commonjs', './tools'],
+  ['allowImportingTsExtensions', { ...BUNDLER, allowImportingTsExtensions: true }, 'module', './tools.ts'],
   [
-    'endings of TypeScript in Node',
+    'allowImportingTsExtensions in Node',
     { module: 'NodeNext', allowImportingTsExtensions: true },
     'module',
     './tools.ts',
   ],
   [
-    'endings that are rewritten',
+    'rewriteRelativeImportExtensions',
     { module: 'NodeNext', rewriteRelativeImportExtensions: true, ...EMITS },
     'module',
     './tools.ts',
   ],
 ];
 
-describe('relative imports of the generated file end as the compiler’s options want it', () => {
-  test.each(CASES)('%s', async (_, options, type, specifier) => {
+describe('the ending of relative imports in the generated file follows the compiler options', () => {
+  test.each(CASES)('with %s', async (_, options, type, specifier) => {
     using project = smallProject({ 'src/tools.ts': TOOLS }, options);
     project.write('package.json', JSON.stringify({ name: 'small', ...(type === 'module' ? { type } : {}) }));
-    // Neither files that others generate nor names with a point in them say anything.
+    // Imports in other generated files and names with a dot do not decide the ending.
     project.write(
       'src/types/a.ts',
       "import './b.js';\nimport { c } from './c.service.js';\nexport const d = c;\n",
@@ -59,7 +59,7 @@ describe('relative imports of the generated file end as the compiler’s options
   });
 
   test.each(VERSIONS)(
-    'the same under TypeScript %s',
+    'with TypeScript %s',
     async (version) => {
       using node = smallProject({ 'src/tools.ts': TOOLS });
       expect(await endingIn(node.folder, version)).toBe('./tools.js');
@@ -71,13 +71,13 @@ describe('relative imports of the generated file end as the compiler’s options
     60_000,
   );
 
-  test('also with the options of TypeScript 5.9 that 7 does not have', async () => {
+  test('with options that exist in TypeScript 5.9 but not in 7', async () => {
     const classic = { module: 'CommonJS', moduleResolution: 'Node10' };
     using project = smallProject({ 'src/tools.ts': TOOLS }, classic);
     expect(await endingIn(project.folder, '5.9')).toBe('./tools');
   }, 60_000);
 
-  test('.mts is always written, as .mjs', async () => {
+  test('a .mts file is always imported as .mjs', async () => {
     using project = smallProject({ 'src/tools.mts': TOOLS }, { module: 'NodeNext' });
     project.write('package.json', JSON.stringify({ name: 'small' }));
     expect(await endingIn(project.folder, '7.0')).toBe('./tools.mjs');

@@ -23,7 +23,7 @@ const LIBRARY = {
 };
 const MAIN = "import { ShopModule } from '@app/shop';\nexport const modules = [ShopModule];\n";
 
-/** As the Nest CLI lays a monorepo out: the paths stand in the configuration that all applications extend. */
+/** The layout of a monorepo of the Nest CLI: all applications extend the configuration with the paths. */
 function monorepo(files: Readonly<Record<string, string>>): SmallProject {
   const project = smallProject(files);
   const paths = {
@@ -55,26 +55,26 @@ function monorepo(files: Readonly<Record<string, string>>): SmallProject {
 }
 
 describe.each(VERSIONS)('libraries that tsconfig.json maps to their sources, TypeScript %s', (version) => {
-  test('belong to the project: their toolsets are described, by the names it has for them', async () => {
+  test('belong to the project, and their exports are imported by their mapped names', async () => {
     using project = monorepo({ ...LIBRARY, 'apps/api/src/main.ts': MAIN });
     const { text, outFile, faults, warnings } = await generatedFor(project, version);
     expect([...faults, ...warnings]).toEqual([]);
     expect(outFile).toBe(`${project.folder}/apps/api/src/toolwright.gen.ts`);
     expect(text).toContain("import { ShopTools } from '@app/shop';");
-    // What the library does not show is imported from its file.
+    // A class that the library does not export is imported from its file.
     expect(text).toContain("import { Order } from '../../../libs/shop/src/shop-tools';");
     expect(text).toContain("import { StockTools } from '../../../libs/shop/src/stock/stock-tools';");
     expect(text).toContain('export const toolsets = [ShopTools, StockTools];');
   }, 60_000);
 });
 
-test('a library that nothing of the project imports is none of its', async () => {
+test('a mapped library that the project does not import is not included', async () => {
   const own = LIBRARY['libs/other/src/index.ts'].replaceAll('Other', 'Own');
   using project = monorepo({ ...LIBRARY, 'apps/api/src/main.ts': own });
   expect((await generatedFor(project, '7.0')).text).toContain('export const toolsets = [OwnTools];');
 });
 
-test('sources of packages stay theirs, though a pattern for everything is mapped too', async () => {
+test('a path pattern for everything does not make packages part of the project', async () => {
   using project = monorepo({ ...LIBRARY, 'apps/api/src/main.ts': MAIN });
   const wide = {
     '*': ['./node_modules/*', './types/*'],

@@ -4,7 +4,7 @@ import { CodeReference } from '../../../src/dev/typegen/written-schema.js';
 import { fromGenerated } from '../../../src/tools/schema/value-type.js';
 import { writeParameters } from '../../../src/tools/schema/write-schema.js';
 
-/** The arguments' schema of a described method with one parameter, `value`, as discovery would offer it. */
+/** The parameter schema of a described method with one parameter, `value`, as discovery offers it. */
 export function offeredSchema(method: DescribedTool | undefined): JsonSchema {
   const [parameter] = method?.parameters ?? [];
   const definitions = Object.fromEntries(
@@ -16,7 +16,7 @@ export function offeredSchema(method: DescribedTool | undefined): JsonSchema {
   return written.schema;
 }
 
-/** What the printed file would be once it is loaded: `Date` is the class, not its name. */
+/** Resolves references as loading the generated file would: `Date` becomes the class. */
 function loaded(node: unknown): DescribedSchema {
   if (node instanceof CodeReference) return globalThis[node.name as keyof typeof globalThis];
   if (Array.isArray(node)) return node.map(loaded) as unknown as DescribedSchema;

@@ -8,7 +8,7 @@ import { smallProject } from './small-project.js';
 afterAll(closeCompilers);
 
 describe.each(VERSIONS)('a project that is opened again, TypeScript %s', (version) => {
-  test('is what it is on disk by then: files, texts, and the options that it extends', async () => {
+  test('has the current files, texts and extended options from disk', async () => {
     using project = smallProject({ 'src/a.ts': 'export const a = 1;', 'src/gone.ts': 'export {};' });
     project.write('tsconfig.json', '{ "extends": "./base.json", "include": ["src"] }');
     project.write('base.json', baseOf({ module: 'NodeNext' }));
@@ -29,7 +29,7 @@ describe.each(VERSIONS)('a project that is opened again, TypeScript %s', (versio
   }, 60_000);
 });
 
-/** Nothing here has a type, so the declarations of the language are not read. */
+/** Without lib, because the files contain no types and loading it is slow. */
 function baseOf(options: object): string {
   return JSON.stringify({ compilerOptions: { noLib: true, types: [], ...options } });
 }

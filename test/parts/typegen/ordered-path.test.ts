@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { orderedPath } from '../../../src/dev/typegen/literal-schema.js';
 
-test('files come in one order, wherever project, packages and compiler are installed', () => {
+test('the order of files does not depend on where project, packages and compiler are installed', () => {
   const files = (project: string, packages: string, compiler: string) => [
     { path: `${compiler}/lib.es5.d.ts`, isDeclaration: true },
     { path: `${packages}/node_modules/zod/index.d.ts`, isDeclaration: true },

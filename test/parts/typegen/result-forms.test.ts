@@ -24,7 +24,7 @@ const DIGITS = { type: 'string', pattern: '^-?[0-9]+$' };
 const TEXT = { type: 'string' };
 const NUMBERS = { type: 'array', items: { type: 'number' } };
 
-/** The type of a field, a value of it, and the schema; `undefined` where nothing can be said. */
+/** The type of a field, a value and its schema; `{}` if the type says nothing about its JSON. */
 const FORMS: readonly (readonly [type: string, value: unknown, schema: unknown])[] = [
   ['Set<string>', new Set(['a']), { type: 'array', items: TEXT }],
   ['ReadonlySet<Set<number>>', new Set([new Set([1])]), { type: 'array', items: NUMBERS }],
@@ -88,12 +88,12 @@ beforeAll(async () => {
 });
 afterAll(closeCompilers);
 
-test('nothing of them is a fault or a warning', () => {
+test('none of these result types gives a fault or a warning', () => {
   expect(findings).toEqual([]);
 });
 
 test.each(FORMS.map((form, index) => [form[0], index] as const))(
-  'the schema of a result says what is written of %s',
+  'the schema of a result matches the JSON of a value of type %s',
   async (_type, index) => {
     const [, value, schema] = FORMS[index] ?? [];
     const output = outputs[index];
@@ -122,23 +122,20 @@ test.each(FORMS.map((form, index) => [form[0], index] as const))(
 test.each([
   ['Uint8Array', "output: { type: 'string' }"],
   ['Set<string>', "output: { type: 'array', items: { type: 'string' } }"],
-])('a result that is itself a %s has its form too', async (type, output) => {
+])('a result of type %s gets an output schema', async (type, output) => {
   const { faults, text } = await generateTool(`  @Tool() run(): Promise<${type}> { throw 0; }`);
   expect(faults).toEqual([]);
   expect(text).toContain(output);
 });
 
-test.each(['DataView', 'Int16Array', 'BigInt64Array'])(
-  'a parameter that is a %s is a fault',
-  async (type) => {
-    const { faults } = await generateTool(`  @Tool() run(it: ${type}) { return it; }`);
-    expect(faults).toEqual([
-      expect.objectContaining({ problem: expect.stringContaining('JSON cannot carry') }),
-    ]);
-  },
-);
+test.each(['DataView', 'Int16Array', 'BigInt64Array'])('a parameter of type %s is reported', async (type) => {
+  const { faults } = await generateTool(`  @Tool() run(it: ${type}) { return it; }`);
+  expect(faults).toEqual([
+    expect.objectContaining({ problem: expect.stringContaining('JSON cannot carry') }),
+  ]);
+});
 
-test('prompts, resources and completions are described as tools are, without a result', async () => {
+test('prompts, resources and completions are described like tools, but without a result', async () => {
   const text = `import { Completion, Prompt, Resource } from 'toolwright';
     export class Orders {
       /** Plan it @param days How many */

@@ -5,30 +5,34 @@ import { generateTool } from './small-project.js';
 afterAll(closeCompilers);
 
 test.each([
-  ['a list with holes', '(string | undefined)[]', "{ type: 'array', items: { type: ['string', 'null'] } }"],
   [
-    'a list of nothing or one word',
+    'an array with undefined elements',
+    '(string | undefined)[]',
+    "{ type: 'array', items: { type: ['string', 'null'] } }",
+  ],
+  [
+    'an array of null, undefined or a literal',
     "(null | 'x' | undefined)[]",
     "items: { type: ['string', 'null'], enum: ['x', null] }",
   ],
   [
-    'a list with holes for one word',
+    'an array of undefined or a literal',
     "('x' | undefined)[]",
     "items: { type: ['string', 'null'], enum: ['x', null] }",
   ],
-  ['a tuple with a hole', '[string, number | undefined]', "{ type: ['number', 'null'] }"],
+  ['a tuple with undefined', '[string, number | undefined]', "{ type: ['number', 'null'] }"],
   [
-    'a property with a hole',
+    'a property with undefined',
     '{ a: string | undefined }',
     "properties: { a: { type: 'string' } }, required: []",
   ],
-])('%s is what JSON.stringify makes of it', async (_, type, schema) => {
+])('the schema of %s matches the output of JSON.stringify', async (_, type, schema) => {
   const { faults, text } = await generateTool(`  @Tool() run(): Promise<${type}> { throw 0; }`);
   expect(faults).toEqual([]);
   expect(text.replace(/\s+/g, ' ').replaceAll(', }', ' }')).toContain(schema);
 });
 
-test('functions, methods, private members and getters of classes are left out, as JSON leaves them out', async () => {
+test('functions, methods, private members and getters of classes are omitted, as in JSON', async () => {
   const before =
     'class Row { id = 1; save() {} private x = 2; get size() { return this.x; } }\nconst own = { get size() { return 1; } };';
   const { faults, text } = await generateTool(
@@ -44,12 +48,12 @@ test('functions, methods, private members and getters of classes are left out, a
 
 test.each([
   ['@Exclude()', '@Exclude() password!: string; id = 1'],
-  ['@Exclude() on the way out', '@Exclude({ toPlainOnly: true }) password!: string; id = 1'],
+  ['@Exclude({ toPlainOnly })', '@Exclude({ toPlainOnly: true }) password!: string; id = 1'],
   [
-    '@Exclude() on both ways',
+    '@Exclude() in both directions',
     '@Exclude({ toPlainOnly: true, toClassOnly: true }) password!: string; @Exclude({ toClassOnly: true }) id = 1',
   ],
-])('what %s keeps out of a response is not a part of a result', async (_, members) => {
+])('a property that %s removes from responses is not part of a result', async (_, members) => {
   const before = `import { Exclude } from 'class-transformer';\nclass User { ${members} }`;
   const { faults, text } = await generateTool('  @Tool() run(): User[] { throw 0; }', before);
   expect(faults).toEqual([]);
@@ -58,7 +62,7 @@ test.each([
   );
 });
 
-test('of a class that is excluded as a whole, only what is exposed is part of a result', async () => {
+test('a class with @Exclude() has only its exposed properties in a result', async () => {
   const before = `import { Exclude, Expose } from 'class-transformer';
     @Exclude() class User { @Expose() id = 1; password!: string; }`;
   const { faults, text } = await generateTool('  @Tool() run(): User { throw 0; }', before);
@@ -68,7 +72,7 @@ test('of a class that is excluded as a whole, only what is exposed is part of a 
 });
 
 test.each(['AsyncGenerator<string, Date>', 'AsyncGenerator<string, Date, undefined>'])(
-  '%s leads to what it returns',
+  'the output of %s is its return type',
   async (type) => {
     const { text } = await generateTool(`  @Tool() async *run(): ${type} { throw 0; }`);
     expect(text).toContain("output: { type: 'string', format: 'date-time' }");
@@ -76,7 +80,7 @@ test.each(['AsyncGenerator<string, Date>', 'AsyncGenerator<string, Date, undefin
 );
 
 test.each(['AsyncIterable<string>', 'AsyncIterableIterator<string>', 'AsyncIterator<string>'])(
-  'what %s leads to is not known',
+  'the output of %s is unknown',
   async (type) => {
     const { faults, text } = await generateTool(`  @Tool() run(): ${type} { throw 0; }`);
     expect(faults).toEqual([]);

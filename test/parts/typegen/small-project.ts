@@ -5,18 +5,18 @@ import { type Generated, generate } from '../../../src/dev/typegen/generate.js';
 import { ROOT } from '../../structure/repository.js';
 import { compilerOf } from './compilers.js';
 
-/** A project of a few files in a folder of its own. */
+/** A small project in a temporary folder. */
 export interface SmallProject extends Disposable {
   readonly folder: string;
   write(path: string, text: string): void;
-  /** Makes a folder of the project stand at another place of it too, as package managers do. */
+  /** Links a folder of the project to another path, as package managers do. */
   link(path: string, target: string): void;
 }
 
-/** For what stands in declarations of the platform: `URL`, `AbortSignal`. Reading them takes longer than all else. */
+/** Adds the types of the platform such as `URL` and `AbortSignal`. Loading them is slow. */
 export const WITH_PLATFORM = { lib: ['ES2023', 'DOM'] };
 
-/** Writes a project with the packages of the repository; `toolwright` is its declaring side. */
+/** Writes a project with the packages of the repository; `toolwright` contains only the decorators. */
 export function smallProject(files: Readonly<Record<string, string>>, options: object = {}): SmallProject {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'toolwright-project-')));
   const door = join(ROOT, 'test/parts/typegen/fixtures/toolwright.ts');
@@ -47,7 +47,7 @@ export function smallProject(files: Readonly<Record<string, string>>, options: o
   return { folder, write, link, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** The packages of the repository, but for the compiler. */
+/** Replaces the packages of the repository by `@types` and this compiler. */
 export function withTypeScript({ folder }: SmallProject, compiler: string): void {
   const modules = join(folder, 'node_modules');
   rmSync(modules);
@@ -56,14 +56,14 @@ export function withTypeScript({ folder }: SmallProject, compiler: string): void
   symlinkSync(compiler, join(modules, 'typescript'), 'junction');
 }
 
-/** What is generated for files of a project, with TypeScript 7. */
+/** Generates the file for a project, with TypeScript 7. */
 export async function generateFrom(files: Readonly<Record<string, string>>): Promise<Generated> {
   using project = smallProject(files, WITH_PLATFORM);
   const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
   return generate({ view, folder: project.folder });
 }
 
-/** What is generated for one toolset: the members of its class, and declarations before it. */
+/** Generates the file for one toolset with these class members and preceding declarations. */
 export function generateTool(
   members: string,
   before = '',

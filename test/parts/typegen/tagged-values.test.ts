@@ -14,7 +14,7 @@ afterAll(closeCompilers);
 
 type Version = (typeof VERSIONS)[number];
 
-/** What is generated for the first tool of a project. */
+/** The generated description of the first tool of a project. */
 async function describedTool({ folder }: SmallProject, version: Version = '7.0') {
   const view = (await compilerOf(version)).open(join(folder, 'tsconfig.json'));
   const { drafts, faults } = describeClasses(view);
@@ -23,7 +23,7 @@ async function describedTool({ folder }: SmallProject, version: Version = '7.0')
   return Object.values(draft?.tools ?? {})[0];
 }
 
-/** What is generated for a parameter of this type; each member of `Given` is one of its properties. */
+/** The generated schema of a parameter of type `Given`, with the schemas of its properties. */
 async function schemaOf(declarations: string, version?: Version) {
   const text = `import { Tool } from 'toolwright';\n${declarations}\nexport class Tools { @Tool() run(value: Given) {} }`;
   using project = smallProject({ 'src/tools.ts': text }, declarations.includes('URL') ? WITH_PLATFORM : {});
@@ -34,7 +34,7 @@ async function schemaOf(declarations: string, version?: Version) {
 }
 
 describe('keys of a template literal type', () => {
-  test('stand beside properties of other names', async () => {
+  test('are allowed next to named properties', async () => {
     const { fits } = await schemaOf(
       'interface Given { id: string; "a.b"?: number; [key: `x-${string}`]: unknown }',
     );
@@ -44,18 +44,21 @@ describe('keys of a template literal type', () => {
     expect(fits({ id: 'a', a_b: 1 })).toBe(false);
   });
 
-  test.each(VERSIONS)('may be of several such types, with TypeScript %s in one order', async (version) => {
-    const { schema, fits } = await schemaOf(
-      'interface Given { [key: `y-${number}`]: string; [key: `x-${string}`]: number }',
-      version,
-    );
-    expect(fits({ 'x-a': 1, 'y-2': 'b' })).toBe(true);
-    expect(fits({ 'y-b': 'b' })).toBe(false);
-    expect(fits({ 'x-a': true })).toBe(false);
-    expect(schema.additionalProperties).toEqual({ anyOf: [{ type: 'number' }, { type: 'string' }] });
-  });
+  test.each(VERSIONS)(
+    'can be of several types, whose order is the same with TypeScript %s',
+    async (version) => {
+      const { schema, fits } = await schemaOf(
+        'interface Given { [key: `y-${number}`]: string; [key: `x-${string}`]: number }',
+        version,
+      );
+      expect(fits({ 'x-a': 1, 'y-2': 'b' })).toBe(true);
+      expect(fits({ 'y-b': 'b' })).toBe(false);
+      expect(fits({ 'x-a': true })).toBe(false);
+      expect(schema.additionalProperties).toEqual({ anyOf: [{ type: 'number' }, { type: 'string' }] });
+    },
+  );
 
-  test('are named to a model that sends another one', async () => {
+  test('appear as a pattern in the message for an invalid key', async () => {
     using project = smallProject({
       'src/tools.ts':
         "import { Tool } from 'toolwright';\nexport class Tools { @Tool() run(value: { [key: `x-${string}`]: number }) {} }",
@@ -68,13 +71,13 @@ describe('keys of a template literal type', () => {
     expect(content).toContain('value.y-rate: this key must match pattern "^x-');
   });
 
-  test('are any keys where the type takes any', async () => {
+  test('are ignored if the type also has an index signature for all strings', async () => {
     const { schema } = await schemaOf('interface Given { [key: `x-${string}`]: 1; [key: string]: number }');
     expect(schema).toEqual({ type: 'object', additionalProperties: { type: 'number' } });
   });
 });
 
-test('@integer says that numbers are whole wherever they stand in the value', async () => {
+test('@integer applies to all numbers inside a value', async () => {
   const { properties } = await schemaOf(`interface Given {
     /** @integer */ or: number | null;
     /** @integer */ text: number | string;
@@ -94,21 +97,15 @@ test('@integer says that numbers are whole wherever they stand in the value', as
 describe('tags of a parameter in the comment of its method', () => {
   test.each([
     ['in a comment of one line', '/** Find. @param size How many @minimum 1 @integer */'],
-    ['behind its words', '/** Find.\n * @param size How many @minimum 1 @integer\n */'],
-    ['on a line under it', '/** Find.\n * @param size How many\n *   @minimum 1\n *   @integer\n */'],
+    ['after its description', '/** Find.\n * @param size How many @minimum 1 @integer\n */'],
+    ['on indented lines under it', '/** Find.\n * @param size How many\n *   @minimum 1\n *   @integer\n */'],
+    ['on separate lines after it', '/** Find.\n * @param size How many\n * @integer\n *\n * @minimum 1 */'],
     [
-      'on lines of their own after it',
-      '/** Find.\n * @param size How many\n * @integer\n *\n * @minimum 1 */',
-    ],
-    [
-      'beside others',
+      'next to another parameter',
       '/** Find. @param other Which @maxLength 5 @param size How many @minimum 1 @integer */',
     ],
-    [
-      'before its result',
-      '/** Find. @param size How many @minimum 1 @integer @returns a thing @deprecated */',
-    ],
-  ])('%s are the parameter’s', async (_, comment) => {
+    ['before @returns', '/** Find. @param size How many @minimum 1 @integer @returns a thing @deprecated */'],
+  ])('%s belong to the parameter', async (_, comment) => {
     const { tool, warnings } = await commented(comment);
     expect(warnings).toEqual([]);
     expect(tool?.description).toMatch(/^Find\./);
@@ -119,14 +116,14 @@ describe('tags of a parameter in the comment of its method', () => {
     ['/** Find. @minimum 1 */', 'minimum'],
     ['/** Find.\n * @default 5\n * @param size How many */', 'default'],
     ['/** Find.\n * @param size How many\n * @returns a number\n * @pattern x */', 'pattern'],
-  ])('%s: one of no parameter is told', async (comment, name) => {
+  ])('%s gives a warning because the tag belongs to no parameter', async (comment, name) => {
     const { warnings } = await commented(comment);
     expect(warnings).toMatchObject([
       { where: 'Tools.run', problem: `its comment has a @${name} that belongs to no parameter` },
     ]);
   });
 
-  /** What is generated for a method with this comment. */
+  /** Generates a method with this comment. */
   async function commented(comment: string) {
     const text = `import { Tool } from 'toolwright';\nexport class Tools {\n${comment}\n@Tool() run(size: number, other: string) {} }`;
     using project = smallProject({ 'src/tools.ts': text });
@@ -138,7 +135,7 @@ describe('tags of a parameter in the comment of its method', () => {
 });
 
 describe('@default', () => {
-  test('is a value that the property can have', async () => {
+  test('sets the default if the value fits the type', async () => {
     const rows = [
       ['number', '5', 5],
       ['number', '`-0.5`', -0.5],
@@ -164,7 +161,7 @@ describe('@default', () => {
     expect(properties.filter((one) => 'description' in one)).toEqual([]);
   });
 
-  test('of no such value is told to the model in words', async () => {
+  test('with a value that does not fit the type is added to the description', async () => {
     const rows = [
       ['number', 'the current year'],
       ['number', '"5"'],
@@ -184,7 +181,7 @@ describe('@default', () => {
     expect(properties.filter((one) => 'default' in one)).toEqual([]);
   });
 
-  test('of a part of a parameter makes that part optional', async () => {
+  test('for a nested property makes that property optional', async () => {
     using project = smallProject({
       'src/tools.ts': `import { Tool } from 'toolwright';
         export class Tools {
@@ -204,7 +201,7 @@ describe('@default', () => {
     });
   });
 
-  test('of nothing says nothing', async () => {
+  test('without a value or with undefined is ignored', async () => {
     const properties = await defaulted([
       ['string', 'undefined'],
       ['string', ''],
@@ -214,7 +211,7 @@ describe('@default', () => {
 });
 
 describe('the default of a destructured property', () => {
-  test.each(VERSIONS)('is the default of that property, TypeScript %s', async (version) => {
+  test.each(VERSIONS)('becomes the default of the property in the schema, TypeScript %s', async (version) => {
     using project = smallProject({
       'src/tools.ts': `import { Args, Tool } from 'toolwright';
         const SIZE = 20 as const;
@@ -265,7 +262,7 @@ describe('the default of a destructured property', () => {
   });
 });
 
-/** What is generated for properties of these types with these words behind `@default`. */
+/** The generated schemas of properties of these types with these texts after `@default`. */
 async function defaulted(
   rows: readonly (readonly [type: string, said: string, ...rest: unknown[]])[],
   words = '',

@@ -18,7 +18,7 @@ class Notes {
   }
 }
 
-test('ToolRegistry.execute looks for class-validator among the loaded modules once, not at every call', async () => {
+test('ToolRegistry.execute does not search the loaded modules for class-validator in each call', async () => {
   const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Notes] }));
   const kept = await tools.execute('keep', { text: 'a!' });
   expect(kept.forLLM).toBe('a!');

@@ -17,7 +17,7 @@ class Sub extends Base {
   @cv.Max(9) declare n: number;
 }
 
-test('rules are read with their roles, without those that a subclass replaces', () => {
+test('validationRules returns rules with their roles, without those that a subclass replaces', () => {
   const names = (target: new () => object) =>
     [...validationRules(target)].map(([property, rules]) => [
       property,
@@ -34,12 +34,12 @@ test('rules are read with their roles, without those that a subclass replaces', 
   expect(validationRules(Base).get('tags')?.[0]).toMatchObject({ each: true, conditional: false });
 });
 
-test('a property whose rules all belong to other groups is there without rules', () => {
+test('a property whose rules all belong to other groups has an empty list of rules', () => {
   expect(validationRules(Base, ['a']).get('n')).toEqual([]);
   expect(validationRules(Base, ['a']).get('tags')).toHaveLength(1);
 });
 
-test('class-validator agrees on which rules apply, with and without groups', () => {
+test('the rules are the same as in class-validator, with and without groups', () => {
   const store = cv.getMetadataStorage();
   for (const groups of [[], ['a'], ['b'], ['a', 'b']]) {
     for (const target of [Base, Sub]) {
@@ -55,7 +55,7 @@ test('a class without decorators has no rules', () => {
   expect(classTransforms(class {}).ruleOf('x')).toBeUndefined();
 });
 
-test('class-transformer’s decorators are read per class, those of bases on request', () => {
+test('class-transformer decorators are read for each class, with or without its bases', () => {
   class Plain {
     @Type(() => Date) when!: Date;
     @Expose({ name: 'other' }) one!: string;
@@ -79,7 +79,7 @@ test('class-transformer’s decorators are read per class, those of bases on req
   ]);
 });
 
-test('faults carry the path and the message without the property’s name', async () => {
+test('faults have a path and a message without the property’s name', async () => {
   class Item {
     @cv.IsString() sku!: string;
   }
