@@ -7,7 +7,7 @@ import { smallProject } from '../typegen/small-project.js';
 const TOOLS =
   "import { Tool } from 'toolwright';\nexport class Tools {\n  @Tool('A') a(x: string) { return x; }\n}\n";
 
-test('Jest’s set-up generates in its rootDir, and fails with the faults of the command', async () => {
+test('Jest’s globalSetup generates in rootDir, and rejects with the errors of the command', async () => {
   using project = smallProject({ 'src/tools.ts': TOOLS });
   await generateBeforeTests({ rootDir: project.folder });
   expect(readFileSync(join(project.folder, 'src/toolwright.gen.ts'), 'utf8')).toContain("name: 'x'");
@@ -17,7 +17,7 @@ test('Jest’s set-up generates in its rootDir, and fails with the faults of the
   );
 });
 
-test('Jest’s set-up takes the nearest tsconfig.json, where rootDir is a folder of the project', async () => {
+test('Jest’s globalSetup uses the nearest tsconfig.json if rootDir is a subfolder of the project', async () => {
   using project = smallProject({ 'src/tools.ts': TOOLS });
   await generateBeforeTests({ rootDir: join(project.folder, 'src') });
   expect(readFileSync(join(project.folder, 'src/toolwright.gen.ts'), 'utf8')).toContain("name: 'x'");

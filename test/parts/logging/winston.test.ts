@@ -9,7 +9,7 @@ import { createLogger, type LoggerOptions } from 'toolwright/winston';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z /;
 
-/** What a logger with such options writes; the times are taken off. */
+/** Returns what a logger with these options writes, without the times. */
 function written(options: LoggerOptions, log: (logger: Logger) => void): string[] {
   const chunks: string[] = [];
   const stream = new Writable({
@@ -36,7 +36,7 @@ describe('createLogger', () => {
     else process.env.LOG_LEVEL = saved;
   });
 
-  test('an entry is one line of time, level, message and fields', () => {
+  test('writes an entry as one line with time, level, message and fields', () => {
     const lines = written({}, (logger) => {
       logger.info('tool finished', {
         tool: 'find_orders',
@@ -52,14 +52,14 @@ describe('createLogger', () => {
     ]);
   });
 
-  test('every line begins with its time', () => {
+  test('starts every line with the time', () => {
     const chunks: string[] = [];
     const stream = new Writable({ write: (chunk, _encoding, done) => done(void chunks.push(String(chunk))) });
     createLogger({ stream }).info('x');
     expect(chunks.join('')).toMatch(TIME);
   });
 
-  test('entries below the level are not written, and isLevelEnabled tells so', () => {
+  test('does not write entries below the level, and isLevelEnabled returns false for them', () => {
     const lines = written({}, (logger) => {
       logger.debug('hidden');
       expect(logger.isLevelEnabled?.('debug')).toBe(false);
@@ -70,13 +70,13 @@ describe('createLogger', () => {
     expect(written({ level: 'silent' }, (logger) => logger.error('x'))).toEqual([]);
   });
 
-  test('LOG_LEVEL decides where no level is given', () => {
+  test('uses LOG_LEVEL if no level is given', () => {
     process.env.LOG_LEVEL = 'DEBUG';
     expect(written({}, (logger) => logger.debug('shown'))).toEqual(['debug shown']);
     expect(written({ level: 'error' }, (logger) => logger.warn('hidden'))).toEqual([]);
   });
 
-  test('an unknown LOG_LEVEL counts as info and is said once', () => {
+  test('treats an unknown LOG_LEVEL as info and warns once', () => {
     process.env.LOG_LEVEL = 'loud';
     expect(written({}, (logger) => logger.info('x'))).toEqual([
       'warn  LOG_LEVEL is unknown, so info is used LOG_LEVEL=loud',
@@ -84,12 +84,12 @@ describe('createLogger', () => {
     ]);
   });
 
-  test('an unknown level in the options throws with the known ones', () => {
+  test('throws for an unknown level in the options and lists the valid levels', () => {
     const level = 'loud' as 'info';
     expect(() => createLogger({ level })).toThrow(/level is 'loud'.*'error' or 'warn' or 'info'/s);
   });
 
-  test('an error among the fields is its message and its causes’, and its stack only while debugging', () => {
+  test('writes an error field as its message and causes, with the stack only at debug level', () => {
     const error = new Error('no such order', { cause: new Error('row 7') });
     const log = (logger: Logger) => logger.warn('tool failed', { error });
     expect(written({}, log)).toEqual(['warn  tool failed error="no such order (cause: row 7)"']);
@@ -100,7 +100,7 @@ describe('createLogger', () => {
     expect(stack.every((line) => line.startsWith('  '))).toBe(true);
   });
 
-  test('every error that an error stands for is told once, and a cause that is told already is not', () => {
+  test('writes every error of an AggregateError, and each cause only once', () => {
     const refused = new Error('refused', { cause: new Error('port 1') });
     const all = new AggregateError([refused, 'late', refused], 'none answered');
     const error = new Error('The call failed: none answered', { cause: all });
@@ -114,7 +114,7 @@ describe('createLogger', () => {
     });
   });
 
-  test('a ring of causes is told once', () => {
+  test('writes circular causes once', () => {
     const error = new Error('first');
     error.cause = new Error('second', { cause: error });
     expect(written({}, (logger) => logger.warn('failed', { error }))).toEqual([
@@ -122,12 +122,12 @@ describe('createLogger', () => {
     ]);
   });
 
-  test('an error given in place of the fields is a field', () => {
+  test('writes an error that is passed instead of fields as a field', () => {
     const lines = written({}, (logger) => logger.error('it failed', new Error('why') as never));
     expect(lines).toEqual(['error it failed error="why"']);
   });
 
-  test('fields called message or level, and messages with %s in them, lose nothing', () => {
+  test('preserves fields called message or level, and messages that contain %s', () => {
     const lines = written({}, (logger) => {
       logger.info('first', { message: 'second', level: 'high' });
       logger.info('100 %d and %s', { a: 1 });
@@ -135,12 +135,12 @@ describe('createLogger', () => {
     expect(lines).toEqual(['info  first message=second level=high', 'info  100 %d and %s a=1']);
   });
 
-  test('line breaks and escape sequences cannot forge an entry', () => {
+  test('escapes line breaks and escape sequences, so that text cannot forge an entry', () => {
     const lines = written({}, (logger) => logger.info('a\nerror b\u001b[2J', { text: 'c\nd\u001b[2J' }));
     expect(lines).toEqual([String.raw`info  a\nerror b\u001b[2J text="c\nd\u001b[2J"`]);
   });
 
-  test('values that JSON cannot say do not make logging fail', () => {
+  test('does not throw for values that JSON cannot represent', () => {
     const ring: Record<string, unknown> = { name: 'ring' };
     ring.self = ring;
     const [line, ...more] = written({}, (logger) => logger.info('x', { ring, fn: () => 1 }));
@@ -153,7 +153,7 @@ describe('createLogger', () => {
     });
   });
 
-  test('json writes one object per line, with errors as objects and stacks only while debugging', () => {
+  test('writes one object per line with json, with errors as objects and stacks only at debug level', () => {
     const log = (logger: Logger) =>
       logger.warn('failed', { tool: 'a', level: 9, error: Object.assign(new Error('why'), { code: 501 }) });
     const [line] = written({ json: true }, log);
@@ -168,14 +168,14 @@ describe('createLogger', () => {
     expect(JSON.parse(debugging ?? '').error.stack).toContain('winston.test');
   });
 
-  test('a child logger shows its own fields too', () => {
+  test('adds the fields of a child logger', () => {
     const lines: string[] = [];
     const stream = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
     createLogger({ stream }).child({ run: 7 }).info('x', { a: 1 });
     expect(lines.join('').replace(TIME, '')).toBe('info  x run=7 a=1\n');
   });
 
-  test('without a stream it writes to standard error', async () => {
+  test('writes to standard error without a stream', async () => {
     const original = process.stderr.write;
     const seen: string[] = [];
     process.stderr.write = ((chunk: unknown) => seen.push(String(chunk)) > 0) as typeof process.stderr.write;
@@ -196,7 +196,7 @@ describe('a log file', () => {
   });
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  test('gets the same lines as the stream', async () => {
+  test('receives the same lines as the stream', async () => {
     const file = join(folder, 'run.log');
     const lines: string[] = [];
     const stream = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
@@ -208,7 +208,7 @@ describe('a log file', () => {
     expect(lines).toHaveLength(2);
   });
 
-  test('that cannot be written is said, and nothing is thrown', async () => {
+  test('that cannot be written is reported, and nothing is thrown', async () => {
     const said = Promise.withResolvers<string>();
     const stream = new Writable({
       write(chunk, _encoding, done) {
@@ -222,7 +222,7 @@ describe('a log file', () => {
   });
 });
 
-/** winston tells that a logger has finished before its file has been flushed; the transport tells the truth. */
+/** winston reports that a logger has finished before its file is flushed, so this waits for the transport. */
 async function ended(logger: ReturnType<typeof createLogger>): Promise<void> {
   const files = logger.transports.filter((transport) => 'filename' in transport);
   const finished = files.map((file) => new Promise((resolve) => file.once('finish', resolve)));

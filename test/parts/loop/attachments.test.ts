@@ -14,7 +14,7 @@ async function told(provider: LLMProvider, more: object = {}): Promise<readonly 
   return seen;
 }
 
-test('streamToolLoop tells what a reply brings beside its text', async () => {
+test('streamToolLoop emits the attachments of a reply after its text', async () => {
   expect(await told(new ScriptedProvider([{ content: 'Said', attachments: [PAGE, FILE] }]))).toEqual([
     'Said',
     PAGE,
@@ -22,7 +22,7 @@ test('streamToolLoop tells what a reply brings beside its text', async () => {
   ]);
 });
 
-test('streamToolLoop tells it of a provider that cannot stream too, and where hooks hold the reply back', async () => {
+test('streamToolLoop emits attachments of non-streaming providers and of replies that hooks buffer', async () => {
   const chat = async () =>
     ({ content: 'Said', toolCalls: [], finishReason: 'stop', attachments: [PAGE] }) as const;
   expect(await told({ chat })).toEqual(['Said', PAGE]);
@@ -33,7 +33,7 @@ test('streamToolLoop tells it of a provider that cannot stream too, and where ho
   ]);
 });
 
-test('streamToolLoop leaves out what is not an attachment', async () => {
+test('streamToolLoop leaves out invalid attachments', async () => {
   const wrong = [null, 1, { type: 'page' }, { type: 'file', url: 'data:,x' }, { type: 'document' }, PAGE];
   expect(await told(new ScriptedProvider([{ content: 'Said', attachments: wrong as never }]))).toEqual([
     'Said',

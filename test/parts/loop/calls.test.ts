@@ -42,18 +42,18 @@ describe('calls of one message', () => {
     expect(outcomes).toEqual([0, 10, 20]);
   });
 
-  test('run up to maxConcurrency at the same time', async () => {
+  test('run at most maxConcurrency at a time', async () => {
     expect((await trace([false, false, false], 2)).events).toBe('+0 +1 -0 +2 -1 -2');
     expect((await trace([false, false], 1)).events).toBe('+0 -0 +1 -1');
   });
 
-  test('a sequential one runs alone, between those before and those after it', async () => {
+  test('run alone if they are sequential, after earlier calls and before later ones', async () => {
     const { events, outcomes } = await trace([false, false, true, false, true, true], 9);
     expect(events).toBe('+0 +1 -0 -1 +2 -2 +3 -3 +4 -4 +5 -5');
     expect(outcomes).toEqual([0, 10, 20, 30, 40, 50]);
   });
 
-  test('the loop asks a factory for one instance per call, also where its options are needed', async () => {
+  test('create one instance per call from a tool factory, also if the loop needs the tool’s options', async () => {
     let made = 0;
     const tools = new ToolRegistry().register(() => {
       made += 1;
@@ -64,7 +64,7 @@ describe('calls of one message', () => {
     expect(made).toBe(1 + 2);
   });
 
-  test('a factory that throws during the run is an error of that call', async () => {
+  test('fail with an error if the tool factory throws during the run', async () => {
     let isBroken = false;
     const tools = new ToolRegistry().register(() => {
       if (isBroken) throw new Error('no database');
@@ -77,7 +77,7 @@ describe('calls of one message', () => {
     expect(answers(run)).toEqual(["The tool 'a' cannot be called: no database"]);
   });
 
-  test('a tool sees the history up to its call, and no results of its own message', async () => {
+  test('see the history up to their message, without the results of that message', async () => {
     const seen: (readonly Message[])[] = [];
     const look = numberTool('look', { execute: (_args, { messages }) => void seen.push(messages) });
     const calls = { toolCalls: [1, 2].map((n) => ({ name: 'look', arguments: { n } })) };
@@ -91,7 +91,7 @@ describe('calls of one message', () => {
   });
 });
 
-describe('a body that takes time and needs no context ends its call as one that takes the context', () => {
+describe('an async body without a context parameter settles its call like a body with one', () => {
   const never = new Promise<never>(() => {});
   const slowly = async function* () {
     yield 'some';
@@ -102,15 +102,15 @@ describe('a body that takes time and needs no context ends its call as one that 
     'with a date': async () => new Date(0),
     'with an error that it returns': async () => errorResult('no'),
     'with an error that it throws': () => Promise.reject(new Error('no')),
-    'with a wish for another call': () => Promise.reject(new RetryToolCall('other')),
+    'with a request for another call': () => Promise.reject(new RetryToolCall('other')),
     'with a generator': async () =>
       (function* () {
         yield 1;
         return 2;
       })(),
     'with a generator that takes too long': async () => slowly(),
-    'by its limit': () => never,
-    'with its run': async (run) => {
+    'with a timeout': () => never,
+    'with an abort of its run': async (run) => {
       run.abort();
       return never;
     },
@@ -132,7 +132,7 @@ describe('a body that takes time and needs no context ends its call as one that 
   });
 });
 
-test('a tool that reads the history late sees it as it was when it was called', async () => {
+test('a tool that reads the history late sees the history at the time of its call', async () => {
   const late = Promise.withResolvers<readonly Message[]>();
   const isOver = Promise.withResolvers<void>();
   const watch = numberTool('watch', {
@@ -168,37 +168,37 @@ describe('call ids', () => {
     tool_calls: given.map((id) => ({ id, type: 'function', function: { name: 'a', arguments: '{}' } })),
   });
 
-  test('the provider’s are kept', async () => {
+  test('are the provider’s ids', async () => {
     expect(await ids([], ['x', 'y'])).toEqual(['x', 'y']);
   });
 
-  test('missing ones are numbered, continuing from the history', async () => {
+  test('are numbered if missing, continuing from the history', async () => {
     expect(await ids([], ['', undefined, null])).toEqual(['call_1', 'call_2', 'call_3']);
     expect(await ids([asked('call_7', 'x'), asked('call_2')], ['', ''])).toEqual(['call_8', 'call_9']);
     expect(await ids([{ role: 'assistant', content: 'Hi' }], [''])).toEqual(['call_1']);
   });
 
-  test('one that stands twice in a message, or is not text, gets a number', async () => {
+  test('are replaced by numbers if they are duplicated or not strings', async () => {
     expect(await ids([], ['x', 'x', 3])).toEqual(['x', 'call_1', 'call_2']);
   });
 
-  test('a number that the provider uses itself in the same message is passed over', async () => {
+  test('skip numbers that the provider itself uses in the same message', async () => {
     expect(await ids([], ['', 'call_1', 'call_2'])).toEqual(['call_3', 'call_1', 'call_2']);
   });
 
-  test('long digits of a provider’s own ids are not counted on from', async () => {
+  test('do not continue from very long numbers in the provider’s own ids', async () => {
     const history = [asked('call_99999999999999999999')];
     expect(await ids(history, ['', ''])).toEqual(['call_1', 'call_2']);
   });
 
-  test('numbering goes on over the messages of a run', async () => {
+  test('are numbered across the messages of a run', async () => {
     const calls = { toolCalls: [{ name: 'a', arguments: { n: 1 } }] };
     const { run } = await runScript([calls, calls, { content: 'Done.' }], { tools: [numberTool('a')] });
     expect(run.toolCalls.map(({ id }) => id)).toEqual(['call_1', 'call_2']);
   });
 });
 
-describe('odd replies', () => {
+describe('malformed replies', () => {
   const reply = (toolCalls: unknown) => () => ({ content: 'x', toolCalls }) as never;
 
   test.each([
@@ -207,7 +207,7 @@ describe('odd replies', () => {
     ['a number', 7, '{}'],
     ['an object that JSON cannot write', { n: 1n }, '{}'],
     ['an object as text', '{"n": 1}', '{"n": 1}'],
-  ])('arguments that are %s stand in the history as an object', async (_what, args, text) => {
+  ])('arguments that are %s appear as a JSON object in the history', async (_what, args, text) => {
     const { run } = await runScript(
       [reply([{ id: '1', name: 'a', arguments: args }]), { content: 'Done.' }],
       {
@@ -220,7 +220,7 @@ describe('odd replies', () => {
     expect(run.status).toBe('completed');
   });
 
-  test('a name that no server accepts is made harmless in the history and kept in the record', async () => {
+  test('an invalid tool name is sanitized in the history and unchanged in the record', async () => {
     const calls = ['weather.get now', '', 'x'.repeat(80)].map((name) => ({ name, arguments: {} }));
     const { run } = await runScript([{ toolCalls: calls }, { content: 'Done.' }], {
       tools: [numberTool('a')],
@@ -235,7 +235,7 @@ describe('odd replies', () => {
     expect(answers(run)[0]).toBe('tool not found: weather.get now');
   });
 
-  test('calls that lack a name, an id or arguments are read with their plain meaning', async () => {
+  test('missing names, ids and arguments of calls get default values', async () => {
     const calls = [null, { id: 7, name: 'a', arguments: null }, { name: 'a', arguments: { n: 1 } }];
     const replies = [{ toolCalls: calls }, { content: 'Done.' }];
     const provider = { chat: async () => replies.shift() as never };
@@ -247,7 +247,7 @@ describe('odd replies', () => {
     ]);
   });
 
-  test.each([null, undefined])('a call whose arguments are %p is told with none', async (args) => {
+  test.each([null, undefined])('call-start has empty arguments if the arguments of a call are %p', async (args) => {
     const replies = [{ toolCalls: [{ id: 'c1', name: 'a', arguments: args }] }, { content: 'Done.' }];
     const provider = { chat: async () => replies.shift() as never };
     const told = [];
@@ -256,13 +256,13 @@ describe('odd replies', () => {
     expect(told).toEqual([{}]);
   });
 
-  test('a provider that leaves things out is read with their plain meaning', async () => {
+  test('missing fields of a provider’s response get default values', async () => {
     const provider = { chat: async () => ({ content: null }) as never };
     const run = await runToolLoop({ provider, model: 'm' }, hello);
     expect(run).toMatchObject({ status: 'failed', error: { code: 522 }, usage: { totalTokens: 0 } });
   });
 
-  test.each([undefined, null, 'text'])('a provider that answers %p has failed', async (response) => {
+  test.each([undefined, null, 'text'])('a provider that returns %p fails the run', async (response) => {
     const provider = { chat: async () => response as never };
     const run = await runToolLoop({ provider, model: 'm' }, hello);
     expect(run).toMatchObject({ status: 'failed', error: { name: 'ProviderFailed', code: 509 } });

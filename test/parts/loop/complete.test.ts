@@ -15,7 +15,7 @@ async function ask(step: ScriptedStep, request: object = {}) {
 }
 
 describe('complete', () => {
-  test('bare tools are offered, calls are blocks, and nothing is executed', async () => {
+  test('sends plain tool definitions, returns calls as blocks and executes nothing', async () => {
     const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
     const toolCalls = [{ id: 'c1', name: 'search', arguments: '{"query":"x"}' }];
     const { reply, provider } = await ask({ content: 'Let me look.', toolCalls, usage }, { tools: [search] });
@@ -30,7 +30,7 @@ describe('complete', () => {
     expect(provider.requests[0]?.tools).toEqual([{ type: 'function', function: search }]);
   });
 
-  test('without text there is no text block, and calls without an id are numbered', async () => {
+  test('returns no text block without text, and numbers calls without an id', async () => {
     const { reply } = await ask({ toolCalls: [{ name: 'search' }, { name: 'search', arguments: '{"q' }] });
     expect(reply.content).toEqual([
       { type: 'toolCall', toolCallId: 'call_1', name: 'search', arguments: {} },
@@ -38,7 +38,7 @@ describe('complete', () => {
     ]);
   });
 
-  test('a provider that does not say why it ended has ended with its calls, or with its text', async () => {
+  test('derives a missing finishReason from whether the reply has calls', async () => {
     const replies = [{ content: 'Hi!' }, { toolCalls: [{ id: 'c1', name: 'search', arguments: {} }] }];
     const provider = { chat: async () => replies.shift() as never };
     const ends = [];
@@ -49,7 +49,7 @@ describe('complete', () => {
     expect(ends).toEqual(['stop', 'tool_calls']);
   });
 
-  test('the system prompt stands before the messages, and no tools means none are sent', async () => {
+  test('sends the system prompt before the messages, and no tools if there are none', async () => {
     const { provider } = await ask({ content: 'Hi!' }, { systemPrompt: 'Be brief.' });
     expect(provider.requests[0]?.messages).toEqual([{ role: 'system', content: 'Be brief.' }, ...hello]);
     expect(provider.requests[0]).not.toHaveProperty('tools');
@@ -57,7 +57,7 @@ describe('complete', () => {
     expect(hello).toHaveLength(1);
   });
 
-  test('a provider’s failure is thrown with its cause, and an abort with its reason', async () => {
+  test('throws ProviderFailed with its cause, and the abort reason if it is aborted', async () => {
     const down = new Error('down');
     await expect(ask(down)).rejects.toMatchObject({ name: 'ProviderFailed', cause: down });
     const provider = new ScriptedProvider([{ content: 'Hi!' }]);

@@ -37,7 +37,7 @@ describe('the detector of a run', () => {
     expect(detected.answers).toEqual(expected);
   });
 
-  test('leaves the text before the calls as the content of the message, and numbers the calls on', async () => {
+  test('keeps the text before the calls as content, and continues the numbering of calls', async () => {
     const { run } = await runScript([{ content: prose }, { content: request }, { content: 'Done.' }], {
       tools: tools(),
       detector: 'scan',
@@ -50,12 +50,12 @@ describe('the detector of a run', () => {
     expect(run.status).toBe('completed');
   });
 
-  test('a request for a tool that does not exist is told to the model', async () => {
+  test('reports an unknown tool to the model', async () => {
     const { answers: told } = await calls('tool_request', '{"tool_request":{"name":"nothing"}}');
     expect(told).toEqual(['tool not found: nothing']);
   });
 
-  test('native calls come first, and then the text is only text', async () => {
+  test('is not applied to the text of a reply with native calls', async () => {
     const { run } = await runScript(
       [
         { content: request, toolCalls: [{ id: 'c', name: 'lookup', arguments: { n: 9 } }] },
@@ -66,7 +66,7 @@ describe('the detector of a run', () => {
     expect(answers(run)).toEqual(['9']);
   });
 
-  test('calls in a reply that was cut off are not run', async () => {
+  test('does not run calls of a reply that was cut off', async () => {
     const { run } = await runScript([{ content: request, finishReason: 'length' }, { content: 'Done.' }], {
       tools: tools(),
       detector: 'tool_request',
@@ -74,11 +74,11 @@ describe('the detector of a run', () => {
     expect(run.toolCalls).toMatchObject([{ status: 'not_run' }]);
   });
 
-  test('a detector that is none is the author’s mistake', async () => {
+  test('is rejected if its name is unknown', async () => {
     await expect(runScript([], { detector: 'magic' as Detector })).rejects.toMatchObject({ code: 521 });
   });
 
-  test('a detector that throws fails the run, and the history stays valid', async () => {
+  test('fails the run if it throws, and the history stays valid', async () => {
     const detector: Detector = () => {
       throw new Error('odd text');
     };

@@ -12,12 +12,12 @@ const progress = (number: number): LoopEvent => ({
   update: number,
 });
 
-/** Whether a promise has settled by now, without waiting for it. */
+/** Returns whether a promise has settled, without waiting for it. */
 async function isDone(work: Promise<unknown> | undefined): Promise<boolean> {
   return (await Promise.race([Promise.resolve(work).then(() => true), new Promise(setImmediate)])) === true;
 }
 
-/** All that is still to be read of a channel that has ended. */
+/** Reads all remaining events of a channel that has ended. */
 async function drain(channel: EventChannel): Promise<LoopEvent[]> {
   const events: LoopEvent[] = [];
   for (let next = await channel.read(); !next.done; next = await channel.read()) events.push(next.value);
@@ -25,7 +25,7 @@ async function drain(channel: EventChannel): Promise<LoopEvent[]> {
 }
 
 describe('event channel', () => {
-  test('a writer goes on when its event was taken, and not before', async () => {
+  test('a writer waits until its event is read', async () => {
     const channel = new EventChannel();
     const written = channel.write(text(1));
     expect(await isDone(written)).toBe(false);
@@ -33,14 +33,14 @@ describe('event channel', () => {
     expect(await isDone(written)).toBe(true);
   });
 
-  test('a reader who is already waiting gets the event at once, and the writer goes on', async () => {
+  test('a waiting reader gets the event at once, and the writer does not wait', async () => {
     const channel = new EventChannel();
     const read = channel.read();
     expect(channel.write(text(1))).toBeUndefined();
     expect(await read).toEqual({ value: text(1), done: false });
   });
 
-  test('who reads again before the first answer gets the event after it', async () => {
+  test('concurrent reads get consecutive events', async () => {
     const channel = new EventChannel();
     const reads = [channel.read(), channel.read(), channel.read()];
     void channel.write(text(1));
@@ -53,7 +53,7 @@ describe('event channel', () => {
     ]);
   });
 
-  test('after the end what waits can still be read, and nothing more is written', async () => {
+  test('after the end, pending events can be read and later writes are ignored', async () => {
     const channel = new EventChannel();
     void channel.write(text(1));
     channel.end();
@@ -61,7 +61,7 @@ describe('event channel', () => {
     expect(await drain(channel)).toEqual([text(1)]);
   });
 
-  test('when nobody reads any more, every writer goes on and nothing is left', async () => {
+  test('when the reader leaves, writers are released and pending events are dropped', async () => {
     const channel = new EventChannel();
     const written = [channel.write(text(1)), channel.write(progress(2))];
     channel.abandon();
@@ -70,7 +70,7 @@ describe('event channel', () => {
     expect(await drain(channel)).toEqual([]);
   });
 
-  test('of a flood of progress the newest reports are kept, and of all else everything', async () => {
+  test('a flood of progress keeps only the newest reports, and all other events', async () => {
     const channel = new EventChannel();
     void channel.write(text(-1));
     const first = channel.write(progress(0));
@@ -88,7 +88,7 @@ describe('event channel', () => {
     ]);
   });
 
-  test('progress that was read makes room for more, also after a flood', async () => {
+  test('reading progress frees space for more, also after a flood', async () => {
     const channel = new EventChannel();
     for (let number = 0; number < 300; number += 1) void channel.write(progress(number));
     for (let number = 44; number < 144; number += 1)
@@ -99,7 +99,7 @@ describe('event channel', () => {
     expect(events).toEqual(Array.from({ length: 256 }, (_, index) => progress(index + 144)));
   });
 
-  test('whatever the order of writing and reading, events come out once each and in order', async () => {
+  test('events are read exactly once and in order, for any order of reads and writes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.boolean(), { maxLength: 60 }), async (steps) => {
         const channel = new EventChannel();

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const call = { content: 'thinking', toolCalls: [{ name: 'a', arguments: { n: 1 } }] };
-/** So many calls that are all different: a model that goes in circles would be stopped before the limit. */
+/** Calls that all differ, so that the loop guard does not stop the run before the limit. */
 const calls = (count: number) =>
   Array.from({ length: count }, (_, n) => ({
     content: 'thinking',
@@ -10,26 +10,26 @@ const calls = (count: number) =>
   }));
 const tools = [numberTool('a')];
 
-describe('the limit', () => {
-  test('by default it is 20 requests', async () => {
+describe('the request limit', () => {
+  test('is 20 by default', async () => {
     const { run, provider } = await runScript(calls(25), { tools });
     expect(run).toMatchObject({ status: 'limit', iterations: 20, content: '', error: { code: 504 } });
     expect(provider.requests).toHaveLength(20);
     expect(answers(run)).toHaveLength(20);
   });
 
-  test('an answer in the last request is not a limit', async () => {
+  test('is not reached if the last request returns an answer', async () => {
     const { run } = await runScript([call, { content: 'done' }], { tools, maxIterations: 2 });
     expect(run).toMatchObject({ status: 'completed', content: 'done', iterations: 2 });
     expect(run).not.toHaveProperty('error');
   });
 
-  test("onLimit 'throw' throws the same error", async () => {
+  test("throws the same error with onLimit 'throw'", async () => {
     const run = runScript([call, call], { tools, maxIterations: 1, onLimit: 'throw' });
     await expect(run).rejects.toMatchObject({ name: 'ToolLoopLimitReached', code: 504 });
   });
 
-  test("onLimit 'answer' asks once more with tools switched off", async () => {
+  test("sends one more request without tools with onLimit 'answer'", async () => {
     const { run, provider } = await runScript([call, { content: 'as far as I got' }], {
       tools,
       maxIterations: 1,
@@ -41,7 +41,7 @@ describe('the limit', () => {
     expect(run.messages.at(-1)).toEqual({ role: 'assistant', content: 'as far as I got' });
   });
 
-  test("onLimit 'answer', and a run without tools, send no options about tools", async () => {
+  test("sends no options about tools with onLimit 'answer' or in a run without tools", async () => {
     const llmOptions = { temperature: 0, tool_choice: 'auto', parallel_tool_calls: false };
     const { provider } = await runScript([call, { content: 'as far as I got' }], {
       tools,
@@ -57,20 +57,20 @@ describe('the limit', () => {
     }
   });
 
-  test("calls in the answer of onLimit 'answer' are left out of the history", async () => {
+  test("leaves calls in the reply of onLimit 'answer' out of the history", async () => {
     const { run } = await runScript([call, call], { tools, maxIterations: 1, onLimit: 'answer' });
     expect(run.messages.at(-1)).toEqual({ role: 'assistant', content: 'thinking' });
     expect(run.toolCalls).toHaveLength(1);
   });
 
-  test("a provider that fails at onLimit 'answer' fails the run", async () => {
+  test("fails the run if the provider fails at onLimit 'answer'", async () => {
     const down = new Error('down');
     const { run } = await runScript([call, down], { tools, maxIterations: 1, onLimit: 'answer' });
     expect(run).toMatchObject({ status: 'failed', error: { cause: down } });
   });
 
   test.each(['return', 'answer'] as const)(
-    'maxIterations 0 with onLimit %j makes no request',
+    'makes no request with maxIterations 0 and onLimit %j',
     async (onLimit) => {
       const { run, provider } = await runScript([], { tools, maxIterations: 0, onLimit });
       expect(run).toMatchObject({ status: 'limit', content: '', iterations: 0, messages: hello });
@@ -81,7 +81,7 @@ describe('the limit', () => {
 
 describe('truncated replies', () => {
   test.each(['length', 'content_filter'] as const)(
-    'calls of a reply that ended by %s are answered and not run',
+    'calls of a reply that ended with %s get results but are not run',
     async (finishReason) => {
       const fail = () => {
         throw new Error('must not run');
@@ -98,7 +98,7 @@ describe('truncated replies', () => {
     },
   );
 
-  test('text that was cut off is the answer', async () => {
+  test('truncated text is the answer', async () => {
     const { run } = await runScript([{ content: 'and then', finishReason: 'length' }]);
     expect(run).toMatchObject({ status: 'completed', content: 'and then' });
   });
@@ -108,7 +108,7 @@ describe('answers without the model', () => {
   const direct = (name: string, execute: () => unknown) => numberTool(name, { returnDirect: true, execute });
   const ask = (...names: string[]) => ({ toolCalls: names.map((name) => ({ name, arguments: { n: 1 } })) });
 
-  test('a returnDirect tool’s result is the run’s answer, and the model is not asked again', async () => {
+  test('the results of returnDirect tools are the run’s answer, and the model is not asked again', async () => {
     const { run } = await runScript([ask('a', 'b')], {
       tools: [direct('a', () => 'one'), direct('b', () => ({ forLLM: 'internal', forUser: 'two' }))],
     });
@@ -116,7 +116,7 @@ describe('answers without the model', () => {
     expect(answers(run)).toEqual(['one', 'internal']);
   });
 
-  test('what is silent or empty for the user is not the answer', async () => {
+  test('the answer is forLLM if forUser is silent or empty', async () => {
     const { run } = await runScript([ask('a', 'b')], {
       tools: [
         direct('a', () => ({ forLLM: 'one', forUser: 'hidden', silent: true })),
@@ -128,8 +128,8 @@ describe('answers without the model', () => {
 
   test.each([
     ['fails', direct('b', () => new Error('no'))],
-    ['is not one of them', numberTool('b')],
-  ])('where one of the calls %s, the model goes on', async (_what, b) => {
+    ['is of a tool without returnDirect', numberTool('b')],
+  ])('if one of the calls %s, the model is asked again', async (_what, b) => {
     const { run } = await runScript([ask('a', 'b'), { content: 'done' }], {
       tools: [direct('a', () => 'one'), b],
     });

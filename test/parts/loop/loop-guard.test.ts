@@ -8,7 +8,7 @@ const message = (...names: string[]) => ({ toolCalls: names.map((name) => call(n
 const told = (times: number) => `[This call gave the same result ${times} times. Do something else.]`;
 const tools = [numberTool('a'), numberTool('b'), numberTool('c')];
 
-/** Plays a script of messages, each the names of the tools it calls, and then an answer. */
+/** Runs a script of messages, each given as the names of the tools it calls, and then an answer. */
 async function play(messages: readonly string[][], config: Partial<ToolLoopConfig> = {}) {
   const script = [...messages.map((names) => message(...names)), { content: 'done' }];
   const { run } = await runScript(script, { tools, maxIterations: 30, ...config });
@@ -19,14 +19,14 @@ async function play(messages: readonly string[][], config: Partial<ToolLoopConfi
 
 const times = (count: number, ...names: string[]) => Array.from({ length: count }, () => names);
 
-describe('the same call with the same result', () => {
-  test('is told to the model from the third time on, beside the result', async () => {
+describe('a repeated call with the same result', () => {
+  test('adds a warning to its result from the third time on', async () => {
     const run = await play(times(4, 'a'));
     expect(run.status).toBe('completed');
     expect(answers(run)).toEqual(['1', '1', `1\n\n${told(3)}`, `1\n\n${told(4)}`]);
   });
 
-  test('ends the run at the sixth time, every call answered', async () => {
+  test('fails the run at the sixth time, with a result for every call', async () => {
     const run = await play(times(9, 'a'));
     expect(run).toMatchObject({
       status: 'failed',
@@ -41,7 +41,7 @@ describe('the same call with the same result', () => {
     expect(run.toolCalls.at(-1)?.result.forLLM).toBe('1');
   });
 
-  test('is found also where the result is an error', async () => {
+  test('is also detected if the result is an error', async () => {
     const broken = numberTool('a', {
       execute: () => {
         throw new Error('disk full');
@@ -52,7 +52,7 @@ describe('the same call with the same result', () => {
     expect(answers(run)[2]).toBe(`disk full\n\n${told(3)}`);
   });
 
-  test('is the same call whatever the ids and however the arguments were written', async () => {
+  test('is detected despite different ids and different spellings of the arguments', async () => {
     const texts = ['{"n":1}', '{ "n": 1 }', '{"n":"1"}', '{"n":1,"extra":true}', '```json\n{"n":1}\n```'];
     const script = texts.map((text, id) => ({
       toolCalls: [{ id: `x${id}`, name: 'a', arguments: text }],
@@ -61,20 +61,20 @@ describe('the same call with the same result', () => {
     expect(answers(run).at(-1)).toBe(`1\n\n${told(5)}`);
   });
 
-  test('counts once where it stands twice in one message, and both are told', async () => {
+  test('counts once per message, and each call of the message gets the warning', async () => {
     const run = await play(times(3, 'a', 'a'));
     expect(run.status).toBe('completed');
     expect(answers(run)).toEqual(['1', '1', '1', '1', `1\n\n${told(3)}`, `1\n\n${told(3)}`]);
   });
 
-  test('beside a call that was never seen is progress', async () => {
+  test('counts as progress beside a new call', async () => {
     const script = Array.from({ length: 12 }, (_, n) => ({ toolCalls: [call('a'), call('b', n)] }));
     const { run } = await runScript([...script, { content: 'done' }], { tools });
     expect(run.status).toBe('completed');
     expect(answers(run).filter((answer) => answer.includes('same result'))).toEqual([]);
   });
 
-  test('in turns, A B A B, is found too', async () => {
+  test('is detected in an alternation, A B A B', async () => {
     const run = await play([...Array(12)].map((_, index) => [index % 2 === 0 ? 'a' : 'b']));
     expect(run).toMatchObject({ status: 'failed', error: { name: 'ToolLoopStuck' } });
     expect(run.iterations).toBeLessThanOrEqual(12);
@@ -82,14 +82,14 @@ describe('the same call with the same result', () => {
     expect(answers(run)[5]).toContain(told(3));
   });
 
-  test('in a circle of three is found too', async () => {
+  test('is detected in a cycle of three', async () => {
     const run = await play([...Array(24)].map((_, index) => [['a', 'b', 'c'][index % 3] as string]));
     expect(run).toMatchObject({ status: 'failed', error: { name: 'ToolLoopStuck' } });
   });
 });
 
-describe('what is not a circle', () => {
-  test('the same call with different results', async () => {
+describe('calls that are not a loop', () => {
+  test('include the same call with different results', async () => {
     let count = 0;
     const counter = numberTool('a', { execute: () => ++count });
     const run = await play(times(12, 'a'), { tools: [counter] });
@@ -97,7 +97,7 @@ describe('what is not a circle', () => {
     expect(answers(run).at(-1)).toBe('12');
   });
 
-  test('different arguments with the same result', async () => {
+  test('include different arguments with the same result', async () => {
     const same = numberTool('a', { execute: () => 'ok' });
     const script = Array.from({ length: 12 }, (_, n) => ({ toolCalls: [call('a', n)] }));
     const { run } = await runScript([...script, { content: 'done' }], { tools: [same] });
@@ -105,21 +105,21 @@ describe('what is not a circle', () => {
     expect(new Set(answers(run))).toEqual(new Set(['ok']));
   });
 
-  test('a call again after something new, of which the model may have learned', async () => {
+  test('include a repeated call after a new one, from which the model may have learned', async () => {
     const script = ['a', 'a', 'b', 'a', 'a', 'c', 'a', 'a'];
     const run = await play(script.map((name) => [name]));
     expect(run.status).toBe('completed');
     expect(answers(run)).toEqual(script.map(() => '1'));
   });
 
-  test('rejected calls: they count against the retries', async () => {
+  test('include rejected calls, which count against the retries', async () => {
     const bad = { toolCalls: [call('a', 'x')] };
     const { run } = await runScript([...Array(8).fill(bad), { content: 'done' }], { tools, maxRetries: 8 });
     expect(run.status).toBe('completed');
     expect(answers(run).filter((answer) => answer.includes('same result'))).toEqual([]);
   });
 
-  test('pictures that differ while their text does not', async () => {
+  test('include results with different images and the same text', async () => {
     let count = 0;
     const screenshot = numberTool('a', {
       execute: () => ({
@@ -132,7 +132,7 @@ describe('what is not a circle', () => {
     expect((await play(times(8, 'a'), { tools: [screenshot] })).status).toBe('completed');
   });
 
-  test('arguments that JSON cannot write end in a result all the same', async () => {
+  test('include calls whose arguments cannot be written as JSON', async () => {
     const anything = { name: 'a', description: 'a', parameters: { type: 'object' }, execute: () => 'x' };
     const big = { toolCalls: [{ name: 'a', arguments: { n: 1n } as never }] };
     const { run } = await runScript([big, big, big, { content: 'done' }], { tools: [anything] });
@@ -140,14 +140,14 @@ describe('what is not a circle', () => {
   });
 });
 
-describe('settings', () => {
-  test('false switches it off', async () => {
+describe('loop guard settings', () => {
+  test('disable it with false', async () => {
     const run = await play(times(20, 'a'), { loopGuard: false });
     expect(run.status).toBe('completed');
     expect(new Set(answers(run))).toEqual(new Set(['1']));
   });
 
-  test('its numbers can be chosen, each on its own', async () => {
+  test('set each of its numbers separately', async () => {
     const both = await play(times(9, 'a'), { loopGuard: { tellAt: 2, endAt: 4 } });
     expect([both.iterations, answers(both)[1]]).toEqual([4, `1\n\n${told(2)}`]);
     const late = await play(times(9, 'a'), { loopGuard: { endAt: Number.POSITIVE_INFINITY } });
@@ -156,11 +156,11 @@ describe('settings', () => {
     expect([quiet.iterations, answers(quiet)[5]]).toEqual([6, '1']);
   });
 
-  test('each run counts for itself', async () => {
+  test('apply to each run separately', async () => {
     for (let run = 0; run < 3; run += 1) expect((await play(times(2, 'a'))).status).toBe('completed');
   });
 
-  test('long results are told apart to their end', async () => {
+  test('compare long results to their end', async () => {
     const ends = [...'abcdefgh', ...'hhhhh'].values();
     const long = numberTool('a', { execute: () => 'x'.repeat(5000) + ends.next().value });
     const run = await play(times(20, 'a'), { tools: [long] });

@@ -6,7 +6,7 @@ const good = (name: string) => ({ toolCalls: [{ name, arguments: { n: 1 } }] });
 const done = { content: 'done' };
 
 describe('retries', () => {
-  test('the model may correct itself twice, and the third rejection ends the run', async () => {
+  test('allow two corrections, and the third rejection ends the run', async () => {
     const { run } = await runScript([bad('a'), bad('a'), bad('a'), done], { tools: [numberTool('a')] });
     expect(run).toMatchObject({ status: 'failed', iterations: 3, content: '' });
     expect(run.error).toMatchObject({ name: 'ToolRetriesExhausted', code: 503 });
@@ -14,7 +14,7 @@ describe('retries', () => {
     expect(answers(run)).toHaveLength(3);
   });
 
-  test('after two rejections a good call goes on, and its record says that it was the third try', async () => {
+  test('allow a valid call after two rejections, whose record has attempts: 3', async () => {
     const { run } = await runScript([bad('a'), bad('a'), good('a'), done], { tools: [numberTool('a')] });
     expect(run.status).toBe('completed');
     expect(run.toolCalls.map(({ attempts, status }) => [attempts, status])).toEqual([
@@ -24,7 +24,7 @@ describe('retries', () => {
     ]);
   });
 
-  test('a success of the tool ends the row of its rejections', async () => {
+  test('are counted anew after a success of the tool', async () => {
     const errs = [bad('a'), good('a'), bad('a'), bad('a'), good('a'), bad('a'), bad('a')];
     const { run } = await runScript([...errs, done], { tools: [numberTool('a')] });
     expect(run).toMatchObject({ status: 'completed', iterations: 8 });
@@ -33,13 +33,13 @@ describe('retries', () => {
     expect(over.run).toMatchObject({ status: 'failed', iterations: 8, error: { code: 503 } });
   });
 
-  test('a success of another tool ends no row', async () => {
+  test('are not counted anew after a success of another tool', async () => {
     const script = [bad('a'), good('b'), bad('a'), good('b'), bad('a'), done];
     const { run } = await runScript(script, { tools: [numberTool('a'), numberTool('b')] });
     expect(run).toMatchObject({ status: 'failed', iterations: 5 });
   });
 
-  test('ten times as many rejections end the run, however many successes are between them', async () => {
+  test('end the run after ten times as many rejections, regardless of successes between them', async () => {
     const script = Array.from({ length: 11 }, () => [bad('a'), good('a')]).flat();
     const { run } = await runScript([...script, done], {
       tools: [numberTool('a')],
@@ -51,19 +51,19 @@ describe('retries', () => {
     expect(run.error?.message).toContain('11 unusable calls in this run');
   });
 
-  test('several rejections in one message count once', async () => {
+  test('count several rejections in one message once', async () => {
     const three = { toolCalls: [...bad('a').toolCalls, ...bad('a').toolCalls, ...bad('a').toolCalls] };
     const { run } = await runScript([three, three, done], { tools: [numberTool('a')] });
     expect(run).toMatchObject({ status: 'completed', iterations: 3 });
   });
 
-  test('each tool has a budget of its own', async () => {
+  test('are counted separately for each tool', async () => {
     const script = [bad('a'), bad('b'), bad('a'), bad('b'), done];
     const { run } = await runScript(script, { tools: [numberTool('a'), numberTool('b')] });
     expect(run.status).toBe('completed');
   });
 
-  test('unknown tools share one budget', async () => {
+  test('are counted together for all unknown tools', async () => {
     const { run } = await runScript([bad('x'), bad('y'), bad('constructor'), done], {
       tools: [numberTool('a')],
     });
@@ -71,7 +71,7 @@ describe('retries', () => {
     expect(answers(run)).toEqual(['tool not found: x', 'tool not found: y', 'tool not found: constructor']);
   });
 
-  test('a tool’s own retries win over the run’s', async () => {
+  test('use the tool’s own value before that of the run', async () => {
     const tools = [numberTool('a', { retries: 0 }), numberTool('b', { retries: 3 })];
     const none = await runScript([bad('a'), done], { tools });
     expect(none.run).toMatchObject({ status: 'failed', iterations: 1 });
@@ -79,7 +79,7 @@ describe('retries', () => {
     expect(three.run).toMatchObject({ status: 'completed', iterations: 4 });
   });
 
-  test('calls beside a rejected one still run, also in the message that ends the run', async () => {
+  test('do not stop other calls of a message, even of the message that ends the run', async () => {
     const ran: unknown[] = [];
     const b = numberTool('b', { execute: ({ n }: { n: number }) => void ran.push(n) });
     const both = { toolCalls: [...bad('a').toolCalls, ...good('b').toolCalls] };
@@ -92,7 +92,7 @@ describe('retries', () => {
     ]);
   });
 
-  test('what a tool throws is not a rejection and spends nothing', async () => {
+  test('are not used up by errors that a tool throws', async () => {
     const broken = numberTool('a', {
       execute: () => {
         throw new Error('disk full');

@@ -8,10 +8,10 @@ import {
 } from 'toolwright';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 
-/** What every run of these tests begins with. */
+/** The messages that every run of these tests starts with. */
 export const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
 
-/** A run, and the provider that was asked. */
+/** A run and its provider. */
 export interface ScriptedRun {
   readonly run: ToolLoopResult;
   readonly provider: ScriptedProvider;
@@ -27,7 +27,7 @@ export async function runScript(
   return { run: await runToolLoop({ provider, model: 'm', ...config }, hello, scope), provider };
 }
 
-/** A tool that takes `{ n: integer }` and answers with it. */
+/** A tool that takes `{ n: integer }` and returns the number. */
 export function numberTool(name: string, more: Partial<ToolDefinition> = {}): ToolDefinition {
   return {
     name,

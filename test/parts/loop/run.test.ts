@@ -8,14 +8,14 @@ const call = { toolCalls: [{ id: '1', name: 'a', arguments: { n: 1 } }] };
 const done = { content: 'done' };
 
 describe('a run', () => {
-  test('the usage of all replies is summed; a reply without any adds nothing', async () => {
+  test('sums the usage of all replies; a reply without usage adds nothing', async () => {
     const usage = { inputTokens: 10, outputTokens: 2, totalTokens: 12 };
     const script = [{ ...call, usage }, call, { ...done, usage }];
     const { run } = await runScript(script, { tools: [numberTool('a')] });
     expect(run.usage).toEqual({ inputTokens: 20, outputTokens: 4, totalTokens: 24 });
   });
 
-  test('the input array and its messages stay as they were, also where they are frozen', async () => {
+  test('does not change the input array or its messages, even if they are frozen', async () => {
     const input: readonly Message[] = Object.freeze(hello.map((message) => Object.freeze({ ...message })));
     const provider: LLMProvider = {
       chat: async () => ({ content: 'Hi!', toolCalls: [], finishReason: 'stop' }),
@@ -27,7 +27,7 @@ describe('a run', () => {
   });
 
   test.each([1, 5_000])(
-    'what a provider keeps of a history of %i messages stays as it was',
+    'does not change requests that a provider stored, with a history of %i messages',
     async (length) => {
       const history = Array.from({ length }, (): Message => ({ role: 'user', content: 'Hi' }));
       const kept: LLMRequest[] = [];
@@ -47,7 +47,7 @@ describe('a run', () => {
     },
   );
 
-  test('of a history that goes on growing, each message is looked at once and not at every turn', async () => {
+  test('reads each message of a growing history once, not in every turn', async () => {
     const readsWithin = async (turns: number): Promise<number> => {
       let reads = 0;
       const get = (message: Message, key: string | symbol): unknown => {
@@ -67,7 +67,7 @@ describe('a run', () => {
     expect(await readsWithin(50)).toBe(await readsWithin(5));
   });
 
-  test('toolCalls has one record for each call, in order, rejected ones included', async () => {
+  test('has one record per call in toolCalls, in order, including rejected calls', async () => {
     const calls = {
       toolCalls: [
         { id: '1', name: 'a', arguments: { n: 1 } },
@@ -94,7 +94,7 @@ describe('a run', () => {
     ]);
   });
 
-  test('the record of a call says how long it took', async () => {
+  test('records the duration of each call', async () => {
     const slow = numberTool('a', { execute: () => wait(30) });
     const began = performance.now();
     const { run } = await runScript([call, done], { tools: [slow] });
@@ -102,14 +102,14 @@ describe('a run', () => {
     expect(run.toolCalls[0]?.durationMs).toBeLessThanOrEqual(performance.now() - began);
   });
 
-  test('an author’s mistake throws: tools that are none, a provider that is none', async () => {
+  test('throws if a tool or the provider is invalid', async () => {
     await expect(runScript([done], { tools: [{ name: '1st' }] as never })).rejects.toMatchObject({
       code: 502,
     });
     await expect(runToolLoop({ provider: {} as never, model: 'm' }, hello)).rejects.toThrow('provider is {}');
   });
 
-  test('the run’s logger is used for its calls', async () => {
+  test('uses its logger for its calls', async () => {
     const lines: string[] = [];
     const at = (message: string) => lines.push(message);
     const logger = { debug: at, info: at, warn: at, error: at };
@@ -117,7 +117,7 @@ describe('a run', () => {
     expect(lines).toContain('Tool completed');
   });
 
-  test('a tool that takes too long is answered for, and the run goes on', async () => {
+  test('answers a call that times out, and continues', async () => {
     const never = numberTool('a', { execute: () => new Promise(() => {}) });
     const { run } = await runScript([call, done], { tools: [never], toolTimeoutMs: 5 });
     expect(run.status).toBe('completed');
@@ -129,7 +129,7 @@ describe('a run', () => {
 });
 
 describe('an abort', () => {
-  test('before the run makes no request', async () => {
+  test('before the run prevents all requests', async () => {
     const signal = AbortSignal.abort();
     const { run, provider } = await runScript([done], { signal });
     expect(run).toMatchObject({ status: 'aborted', iterations: 0, content: '', messages: hello });
@@ -137,7 +137,7 @@ describe('an abort', () => {
     expect(provider.requests).toEqual([]);
   });
 
-  test.each(['config', 'scope'])('through the %s answers every open call', async (where) => {
+  test.each(['config', 'scope'])('through the %s gives every open call a result', async (where) => {
     const controller = new AbortController();
     const tools = [
       numberTool('stop', { execute: () => controller.abort() }),
@@ -164,7 +164,7 @@ describe('an abort', () => {
     expect(provider.requests).toHaveLength(1);
   });
 
-  test('either of two signals ends the run', async () => {
+  test('by either of two signals ends the run', async () => {
     const [one, other] = [new AbortController(), new AbortController()];
     const tools = [numberTool('a', { execute: () => other.abort() })];
     const config = { tools, signal: one.signal };
@@ -172,7 +172,7 @@ describe('an abort', () => {
     expect(run.status).toBe('aborted');
   });
 
-  test('does not wait for a provider that ignores it, also where the provider itself aborts', async () => {
+  test('does not wait for a provider that ignores it, or that itself triggers the abort', async () => {
     const controller = new AbortController();
     const provider: LLMProvider = {
       chat: () => {
@@ -184,7 +184,7 @@ describe('an abort', () => {
     expect(run).toMatchObject({ status: 'aborted', messages: hello });
   });
 
-  test('is an abort, also where the same message used up the retries or would have been the answer', async () => {
+  test('takes precedence over used-up retries and returnDirect in the same message', async () => {
     const controller = new AbortController();
     const stop = numberTool('a', { returnDirect: true, execute: () => controller.abort() });
     const config = { tools: [stop], maxRetries: 0, signal: controller.signal };
@@ -197,7 +197,7 @@ describe('an abort', () => {
     expect(spent.run).toMatchObject({ status: 'aborted', error: { name: 'RunAborted' } });
   });
 
-  test('during the last request is an abort and no limit', async () => {
+  test('during the last request takes precedence over the limit', async () => {
     const controller = new AbortController();
     const tools = [numberTool('a', { execute: () => controller.abort() })];
     const { run } = await runScript([call], {
@@ -210,7 +210,7 @@ describe('an abort', () => {
   });
 });
 
-describe('a provider’s failure', () => {
+describe('a failure of the provider', () => {
   test.each([new Error('down'), 'text', undefined])('thrown as %p ends the run as failed', async (thrown) => {
     const provider: LLMProvider = {
       chat: () => {

@@ -28,7 +28,7 @@ afterEach(async () => {
   expect(unhandled).toEqual([]);
 });
 
-/** Leaves at the first event of a type, and gives what became of the run. */
+/** Stops reading at the first event of a type, and returns the result of the run. */
 async function leaveAt(run: ToolLoopStream, type: LoopEvent['type']) {
   for await (const event of run) if (event.type === type) break;
   const result = await run.result;
@@ -38,7 +38,7 @@ async function leaveAt(run: ToolLoopStream, type: LoopEvent['type']) {
 
 describe('leaving the iteration aborts the run', () => {
   test.each(['run-start', 'step-start', 'text-delta', 'call-start', 'call-progress', 'call-end'] as const)(
-    'at %s, with a valid history in which every call is answered',
+    'at %s, with a valid history in which every call has a result',
     async (type) => {
       const a = numberTool('a', {
         execute: async function* ({ n }: { n: number }) {
@@ -58,7 +58,7 @@ describe('leaving the iteration aborts the run', () => {
     },
   );
 
-  test('at run-end no more: work that the run has started goes on and completes', async () => {
+  test('but not at run-end: background work continues and completes', async () => {
     const completions: string[] = [];
     const completed = Promise.withResolvers<void>();
     const finish = Promise.withResolvers<string>();
@@ -76,7 +76,7 @@ describe('leaving the iteration aborts the run', () => {
     expect(completions).toEqual(['done']);
   });
 
-  test('says that nothing follows, however often it is left', async () => {
+  test('and return() reports the end each time it is called', async () => {
     const events = streamScript([{ content: 'Hi' }])[Symbol.asyncIterator]();
     await events.next();
     for (let times = 0; times < 2; times += 1)
@@ -84,7 +84,7 @@ describe('leaving the iteration aborts the run', () => {
     expect(await events.next()).toEqual({ value: undefined, done: true });
   });
 
-  test('counts only requests that were made', async () => {
+  test('and only requests that were sent are counted', async () => {
     const requests: LLMRequest[] = [];
     const provider: LLMProvider = {
       chat: async (request) => {
@@ -95,13 +95,13 @@ describe('leaving the iteration aborts the run', () => {
     const run = streamToolLoop({ provider, model: 'm' }, hello);
     const events = run[Symbol.asyncIterator]();
     await events.next();
-    // The run has written step-start by now, and waits for it to be read.
+    // The run has written step-start and waits until it is read.
     await turn();
     await events.return?.();
     expect([requests.length, (await run.result).iterations]).toEqual([0, 0]);
   });
 
-  test('at step-end the calls have their results, and no further request is made', async () => {
+  test('at step-end, where the calls have results and no further request is made', async () => {
     const result = await leaveAt(
       streamScript([{ toolCalls: calls }, { content: 'x' }], { tools: [numberTool('a')] }),
       'step-end',
@@ -110,7 +110,7 @@ describe('leaving the iteration aborts the run', () => {
     expect(result.toolCalls.map(({ status }) => status)).toEqual(['success', 'success', 'success']);
   });
 
-  test('at run-end the run is what it was', async () => {
+  test('but not at run-end: the run is completed', async () => {
     expect(await leaveAt(streamScript([{ content: 'Hi' }]), 'run-end')).toMatchObject({
       status: 'completed',
       content: 'Hi',
@@ -121,7 +121,7 @@ describe('leaving the iteration aborts the run', () => {
     ['ignores its signal', {}],
     ['takes its signal and ignores it', { observesSignal: true }],
   ] as readonly (readonly [string, Partial<ToolDefinition>])[])(
-    'also where a tool %s and never ends',
+    'even if a tool %s and never ends',
     async (_what, more) => {
       const a = numberTool('a', { execute: never, ...more });
       const result = await leaveAt(streamScript([{ toolCalls: calls }], { tools: [a] }), 'call-start');
@@ -130,7 +130,7 @@ describe('leaving the iteration aborts the run', () => {
     },
   );
 
-  test('and tells a tool that listens', async () => {
+  test('and the signal of a running tool fires', async () => {
     const heard: unknown[] = [];
     const a = numberTool('a', {
       observesSignal: true,
@@ -155,14 +155,14 @@ describe('leaving the iteration aborts the run', () => {
     ]);
   });
 
-  test('also where a policy never decides', async () => {
+  test('even if a policy never decides', async () => {
     const policy = () => new Promise<boolean>(() => {});
     const run = streamScript([{ toolCalls: calls }], { tools: [numberTool('a')], policy });
     const result = await leaveAt(run, 'call-start');
     expect(result.toolCalls.map(({ status }) => status)).toEqual(['aborted', 'aborted', 'aborted']);
   });
 
-  test.each(['chat', 'stream'])('also where the %s of the provider never answers', async (method) => {
+  test.each(['chat', 'stream'])('even if %s of the provider never returns', async (method) => {
     const asked = Promise.withResolvers<void>();
     const provider: LLMProvider =
       method === 'chat'
@@ -187,7 +187,7 @@ describe('leaving the iteration aborts the run', () => {
     expect(await events.next()).toEqual({ value: undefined, done: true });
   });
 
-  test('in the middle of a text closes the provider’s stream, and keeps no half reply', async () => {
+  test('in the middle of a text, closes the provider’s stream and stores no partial reply', async () => {
     let isClosed = false;
     const provider = streaming(async function* () {
       try {
@@ -203,7 +203,7 @@ describe('leaving the iteration aborts the run', () => {
     expect(isClosed).toBe(true);
   });
 
-  test('where the provider fails afterwards, nobody is left with its rejection', async () => {
+  test('and a later failure of the provider is not an unhandled rejection', async () => {
     const failing = Promise.withResolvers<void>();
     const provider = streaming(async function* () {
       yield { type: 'text-delta', text: 'x' };
@@ -216,13 +216,13 @@ describe('leaving the iteration aborts the run', () => {
     expect(result.status).toBe('aborted');
   });
 
-  test('before the first event makes no request', async () => {
+  test('before the first event, without any request', async () => {
     const run = streamScript([{ content: 'Hi' }]);
     await run[Symbol.asyncIterator]().return?.();
     expect(await run.result).toMatchObject({ status: 'aborted', iterations: 0, messages: hello });
   });
 
-  test('a loop body that throws leaves as well, and its error is the caller’s', async () => {
+  test('if the body of the for-await loop throws, and the caller gets that error', async () => {
     const run = streamScript([{ toolCalls: calls }], { tools: [numberTool('a', { execute: never })] });
     const reading = async () => {
       for await (const event of run) if (event.type === 'call-start') throw new Error('the page is gone');
@@ -232,8 +232,8 @@ describe('leaving the iteration aborts the run', () => {
   });
 });
 
-describe('a signal of the caller', () => {
-  test.each(['config', 'scope'])('through the %s ends the events with the aborted run', async (where) => {
+describe('an abort signal', () => {
+  test.each(['config', 'scope'])('in the %s ends the events with the aborted run', async (where) => {
     const { signal, abort } = controllerOf();
     const a = numberTool('a', { execute: never });
     const [config, scope] = where === 'config' ? [{ signal }, {}] : [{}, { signal }];
@@ -246,7 +246,7 @@ describe('a signal of the caller', () => {
     expect(seen.at(-1)).toMatchObject({ type: 'run-end', result: { status: 'aborted' } });
   });
 
-  test('that was aborted before gives the aborted run at once', async () => {
+  test('that was already aborted gives an aborted run at once', async () => {
     const run = streamScript([{ content: 'Hi' }], { signal: AbortSignal.abort() });
     const types: string[] = [];
     for await (const { type } of run) types.push(type);
@@ -255,7 +255,7 @@ describe('a signal of the caller', () => {
   });
 });
 
-describe('a stream that goes wrong', () => {
+describe('a malformed stream', () => {
   const parts = (...nonsense: readonly unknown[]) =>
     streaming(async function* () {
       yield* nonsense as never[];
@@ -274,14 +274,14 @@ describe('a stream that goes wrong', () => {
     ['ends without a response', parts({ type: 'text-delta', text: 'x' }), 'ended without a response'],
     ['yields nothing', parts(), 'ended without a response'],
     ['yields null', parts(null), 'LLM call failed'],
-    ['yields a response that is none', parts({ type: 'response' }), 'the provider returned no response'],
-  ])('and %s is a failed run with the history it had', async (_what, provider, message) => {
+    ['yields an invalid response', parts({ type: 'response' }), 'the provider returned no response'],
+  ])('that %s fails the run with the original history', async (_what, provider, message) => {
     const { result } = await play(provider);
     expect(result).toMatchObject({ status: 'failed', content: '', messages: hello, error: { code: 509 } });
     expect(result.error?.message).toContain(message);
   });
 
-  test('and throws midway is a failed run with the error as its cause', async () => {
+  test('that throws midway fails the run with the error as its cause', async () => {
     const lost = new Error('connection lost');
     const provider = streaming(async function* () {
       yield { type: 'text-delta', text: 'x' };
@@ -300,12 +300,12 @@ describe('a stream that goes wrong', () => {
         throw new Error('no');
       },
     ],
-  ])('and %s is a failed run', async (_what, stream) => {
+  ])('that %s fails the run', async (_what, stream) => {
     const { result } = await play({ chat: never, stream: stream as never });
     expect(result).toMatchObject({ status: 'failed', error: { name: 'ProviderFailed' } });
   });
 
-  test('and yields parts of unknown kinds or deltas without text is read without them', async () => {
+  test('that yields unknown parts or deltas without text is read without them', async () => {
     const { result, texts } = await play(
       parts(
         { type: 'reasoning-delta', text: 'hmm' },

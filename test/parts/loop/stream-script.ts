@@ -11,7 +11,7 @@ import {
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 import { hello } from './run-script.js';
 
-/** A run that nobody reads yet. */
+/** A run that has not been read yet. */
 export function streamScript(
   steps: readonly ScriptedStep[],
   config: Omit<ToolLoopConfig, 'provider' | 'model'> = {},
@@ -27,7 +27,7 @@ export async function eventsOf(run: AsyncIterable<LoopEvent>): Promise<LoopEvent
   return events;
 }
 
-/** Events in a form that can be read in a test: the type, and what tells one from another. */
+/** Describes events for expectations: the type and what distinguishes the event. */
 export function told(events: readonly LoopEvent[]): readonly string[] {
   return events.map((event) => {
     switch (event.type) {
@@ -49,7 +49,7 @@ export function told(events: readonly LoopEvent[]): readonly string[] {
   });
 }
 
-/** A provider that streams what a function yields, and answers `chat` with nothing. */
+/** A provider that streams what a function yields; its `chat` returns nothing. */
 export function streaming(stream: () => AsyncGenerator<LLMStreamPart, void, undefined>): LLMProvider {
   return {
     chat: async () => {
@@ -59,7 +59,7 @@ export function streaming(stream: () => AsyncGenerator<LLMStreamPart, void, unde
   };
 }
 
-/** A whole reply, as the last part of a stream. */
+/** A complete reply as the last part of a stream. */
 export function wholeReply(response: Partial<LLMResponse>): LLMStreamPart {
   return {
     type: 'response',

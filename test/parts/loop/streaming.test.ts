@@ -6,7 +6,7 @@ import { eventsOf, streaming, streamScript, told, wholeReply } from './stream-sc
 const turn = () => new Promise(setImmediate);
 const call = (n: number, name = 'a') => ({ id: `c${n}`, name, arguments: { n } });
 
-test('a reply whose parts come without a pause lets other work of the process go on', async () => {
+test('streaming a reply without pauses does not block other work of the process', async () => {
   let isOther = false;
   const provider: LLMProvider = {
     chat: () => Promise.reject(new Error('it streams')),
@@ -24,8 +24,8 @@ test('a reply whose parts come without a pause lets other work of the process go
   expect(content).toBe('other work went on');
 });
 
-describe('the order of events', () => {
-  test('is that of the run: requests, text, calls, the end of each step, the end of the run', async () => {
+describe('the event stream', () => {
+  test('follows the run: requests, text, calls, the end of each step, the end of the run', async () => {
     const run = streamScript([{ content: 'Let me see.', toolCalls: [call(1)] }, { content: 'One it is.' }], {
       tools: [numberTool('a')],
     });
@@ -51,7 +51,7 @@ describe('the order of events', () => {
     expect(events.at(-1)).toEqual({ type: 'run-end', result: await run.result });
   });
 
-  test('carries what a watcher needs: arguments as sent, results with their records, usage and reason', async () => {
+  test('contains arguments as sent, results with their records, usage and finish reason', async () => {
     const usage = { inputTokens: 3, outputTokens: 2, totalTokens: 5 };
     const sent = { id: 'c1', name: 'a', arguments: '{"n":"7"}' };
     const events = await eventsOf(
@@ -77,7 +77,7 @@ describe('the order of events', () => {
     });
   });
 
-  test('a provider without stream gives its text in one piece', async () => {
+  test('contains the whole text in one event if the provider cannot stream', async () => {
     const provider: LLMProvider = {
       chat: async () => ({ content: 'One it is.', toolCalls: [], finishReason: 'stop' }),
     };
@@ -92,14 +92,14 @@ describe('the order of events', () => {
     ]);
   });
 
-  test.each([null, 7, ['x'], ''])('a content that is %j is not text to show', async (content) => {
+  test.each([null, 7, ['x'], ''])('contains no text event for content that is %j', async (content) => {
     const provider = { chat: async () => ({ content }) as never };
     const events = await eventsOf(streamToolLoop({ provider, model: 'm' }, hello));
     const steps = ['step-start 1', 'reply-end 1', 'step-end 1', 'step-start 2', 'reply-end 2', 'step-end 2'];
     expect(told(events)).toEqual(['run-start', ...steps, 'run-end']);
   });
 
-  test('calls of one message are told as they happen, with their progress between', async () => {
+  test('interleaves the events of parallel calls as they happen', async () => {
     const gates = new Map([1, 2].map((n) => [n, Promise.withResolvers<void>()]));
     const a = numberTool('a', {
       execute: async ({ n }: { n: number }, context: ToolContext) => {
@@ -133,7 +133,7 @@ describe('the order of events', () => {
     ]);
   });
 
-  test('every call of a message is told once, unknown, refused and cut off ones included', async () => {
+  test('has one start and one end per call, including unknown, refused and truncated calls', async () => {
     const script = [
       { toolCalls: [call(1), call(2, 'no_such_tool'), { id: 'c3', name: 'a', arguments: { n: 'x' } }] },
       { toolCalls: [call(4)], finishReason: 'length' as const },
@@ -150,7 +150,7 @@ describe('the order of events', () => {
     expect(ids('call-end').sort()).toEqual(['c1', 'c2', 'c3', 'c4']);
   });
 
-  test('a listener of the scope hears the same progress as the stream', async () => {
+  test('contains the progress that is passed to onUpdate of the scope', async () => {
     const heard: unknown[] = [];
     const a = numberTool('a', {
       execute: async function* ({ n }: { n: number }) {
@@ -172,7 +172,7 @@ describe('the order of events', () => {
     });
   });
 
-  test('the answer at the limit is a step like others', async () => {
+  test('contains a regular step for the answer at the limit', async () => {
     const script = [{ toolCalls: [call(1)] }, { content: 'Enough.' }];
     const config = { tools: [numberTool('a')], maxIterations: 1, onLimit: 'answer' } as const;
     expect(told(await eventsOf(streamScript(script, config))).slice(-5)).toEqual([
@@ -186,7 +186,7 @@ describe('the order of events', () => {
 });
 
 describe('a slow reader', () => {
-  test('slows the model: at most one piece of text is ahead of what was read', async () => {
+  test('slows the model down: at most one piece of text is ahead of the reader', async () => {
     let written = 0;
     const provider = streaming(async function* () {
       while (written < 50) {
@@ -207,7 +207,7 @@ describe('a slow reader', () => {
     expect([read, furthest]).toEqual([50, 1]);
   });
 
-  test('slows the tools: the next call begins when the end of the last was taken', async () => {
+  test('slows the tools down: the next call starts after the end of the previous one was read', async () => {
     let begun = 0;
     const a = numberTool('a', { execute: () => ++begun, sequential: true });
     const calls = Array.from({ length: 20 }, (_, index) => call(index));
@@ -221,7 +221,7 @@ describe('a slow reader', () => {
     expect([begun, ended]).toEqual([20, 20]);
   });
 
-  test('gets the newest of a flood of progress, and the end of the call after it', async () => {
+  test('gets the newest reports of a flood of progress, and then the end of the call', async () => {
     const flood = numberTool('a', {
       execute: async (_args: unknown, context: ToolContext) => {
         for (let number = 0; number < 10_000; number += 1) context.progress(number);
@@ -238,15 +238,15 @@ describe('a slow reader', () => {
   });
 });
 
-describe('the awaited result', () => {
-  test('can be had without reading, and is that of runToolLoop', async () => {
+describe('reading and awaiting a run', () => {
+  test('the result is available without reading the events', async () => {
     const script = [{ content: 'Let me see.', toolCalls: [call(1)] }, { content: 'One.' }];
     const streamed = await streamScript(script, { tools: [numberTool('a')] }).result;
     expect(streamed).toMatchObject({ status: 'completed', content: 'One.', iterations: 2 });
     expect(streamed.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
   });
 
-  test('may be asked for before the reading begins, and is the same each time', async () => {
+  test('the result can be requested before reading, and is always the same promise', async () => {
     const run = streamScript([{ content: 'Hi' }]);
     const early = run.result;
     expect(told(await eventsOf(run))).toContain('text Hi');
@@ -254,19 +254,19 @@ describe('the awaited result', () => {
     expect(await early).toMatchObject({ status: 'completed', content: 'Hi' });
   });
 
-  test('where it was awaited first, there is nothing left to read', async () => {
+  test('if the result is awaited first, there are no events to read', async () => {
     const run = streamScript([{ content: 'Hi' }]);
     await run.result;
     expect(await eventsOf(run)).toEqual([]);
   });
 
-  test('events are read once; a second reader is refused', async () => {
+  test('the events can be read once; a second reader is refused', async () => {
     const run = streamScript([{ content: 'Hi' }]);
     await eventsOf(run);
     await expect(eventsOf(run)).rejects.toThrow('The events of a run can be read once.');
   });
 
-  test('a run that is neither read nor awaited asks nothing', async () => {
+  test('a run that is neither read nor awaited makes no request', async () => {
     let asked = 0;
     const provider = { chat: async () => ({ content: String(++asked) }) as never };
     streamToolLoop({ provider, model: 'm' }, hello);
@@ -274,7 +274,7 @@ describe('the awaited result', () => {
     expect(asked).toBe(0);
   });
 
-  test('several reads may be asked for at once', async () => {
+  test('several reads can be pending at once', async () => {
     const events = streamScript([{ content: 'Hi' }])[Symbol.asyncIterator]();
     const types = (await Promise.all([1, 2, 3, 4, 5, 6, 7].map(() => events.next()))).map(
       ({ value }) => value?.type,
@@ -291,10 +291,10 @@ describe('the awaited result', () => {
   });
 });
 
-describe('author faults', () => {
+describe('errors', () => {
   const wrong = { provider: {} as LLMProvider, model: 'm' };
 
-  test('reject the reading and the result alike, as runToolLoop rejects', async () => {
+  test('of invalid options reject the events and the result, as in runToolLoop', async () => {
     await expect(runToolLoop(wrong, hello)).rejects.toThrow('provider is {}');
     const run = streamToolLoop(wrong, hello);
     await expect(eventsOf(run)).rejects.toThrow('provider is {}');
@@ -302,7 +302,7 @@ describe('author faults', () => {
     await expect(streamToolLoop(wrong, hello).result).rejects.toThrow('provider is {}');
   });
 
-  test("onLimit 'throw' rejects once all events were read", async () => {
+  test("of onLimit 'throw' reject after all events were read", async () => {
     const run = streamScript([{ toolCalls: [call(1)] }], {
       tools: [numberTool('a')],
       maxIterations: 1,
