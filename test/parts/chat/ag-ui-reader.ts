@@ -5,12 +5,12 @@ import { jest } from '@jest/globals';
 import { from } from 'rxjs';
 import type { ChatHandler } from 'toolwright/chat';
 
-/** A user with the client of AG-UI; every stream it reads is judged. */
+/** A user with the AG-UI client; every stream that it reads is verified. */
 export class AgUiUser {
   readonly agent: ReadingAgent;
-  /** What others' programs found wrong. */
+  /** Errors that the AG-UI verifiers reported. */
   readonly violations: unknown[] = [];
-  /** Events of each run. */
+  /** The events of each run. */
   readonly runs: BaseEvent[][] = [];
 
   constructor({ fetch }: Pick<ChatHandler, 'fetch'>, { thread = 't1', user = 'u1' } = {}) {
@@ -56,7 +56,7 @@ export class AgUiUser {
     return this.lastRun;
   }
 
-  /** As a page does that has been loaded anew. */
+  /** Like a page that was reloaded. */
   async connect(): Promise<readonly BaseEvent[]> {
     await this.agent.connectAgent();
     return this.lastRun;
@@ -72,7 +72,7 @@ export class AgUiUser {
       const checked = EventSchemas.safeParse(event);
       if (!checked.success) this.violations.push({ event, issues: checked.error.issues });
     }
-    // The client has an rxjs of its own.
+    // The client has its own copy of rxjs.
     const verified = verifyEvents(false)(from(events) as never);
     await new Promise<void>((resolve) => {
       const error = (found: unknown) => resolve(void this.violations.push(found));
@@ -83,7 +83,7 @@ export class AgUiUser {
   }
 }
 
-/** An `HttpAgent` that can connect: a GET gives it what was said, and the rest of what goes on. */
+/** An `HttpAgent` that can connect: a GET returns the history and the rest of the open run. */
 class ReadingAgent extends HttpAgent {
   protected override connect(input: RunAgentInput): ReturnType<HttpAgent['run']> {
     const plain = this.fetch;

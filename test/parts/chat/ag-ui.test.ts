@@ -20,7 +20,7 @@ afterEach(async () => {
 
 const SAY = { description: 'Says it', parameters: { type: 'object', properties: {} } } as const;
 
-/** Calls the tools that the user names after `call`, and answers everything else; ids of calls come again. */
+/** Calls the tools that the user names after `call` and answers everything else; call ids repeat. */
 function namingProvider(asked: LLMRequest[] = []): LLMProvider {
   return {
     chat: () => Promise.reject(new Error('only streams')),
@@ -83,7 +83,7 @@ function start(options: Partial<ChatHandlerOptions> = {}, provider: LLMProvider 
   return { placed, paid, conversations, handler };
 }
 
-/** Types of the events of a run, without repetitions. */
+/** The event types of a run, without consecutive repetitions. */
 function typesOf(events: readonly { readonly type: string }[]): readonly string[] {
   return events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1]);
 }
@@ -97,7 +97,7 @@ type Told = { readonly type: string } & Readonly<Record<string, unknown>>;
 const yes = (id: string) => ({ interruptId: id, status: 'resolved' as const, payload: { approved: true } });
 
 describe('createChatHandler with ag-ui', () => {
-  test('an agent within a call is a subagent, which waits where one of its calls does', async () => {
+  test('an agent in a call is a subagent, which is suspended if one of its calls is', async () => {
     const provider = namingProvider();
     const place = defineTool({ name: 'place', ...SAY, approval: true, execute: () => 'placed' });
     const agent = agentAsTool({
@@ -164,7 +164,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(lastText(user)).toBe('heard: Hi');
   });
 
-  test('an approval is an interrupt after snapshots, and the run that resumes tells the result alone', async () => {
+  test('an approval is an interrupt after snapshots, and the resuming run sends only the result', async () => {
     const { handler, placed } = start();
     const user = new AgUiUser(handler);
     const asked = await user.say('call place look');
@@ -192,7 +192,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(user.agent.state).toMatchObject({ toolwright: { status: 'completed', pending: [] } });
   });
 
-  test('a refusal, and an interrupt that was cancelled, do not run the tool', async () => {
+  test('a refused or cancelled interrupt does not run the tool', async () => {
     const { handler, placed } = start();
     const user = new AgUiUser(handler);
     for (const answer of [
@@ -208,7 +208,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(results).toEqual([expect.stringContaining('too dear'), expect.stringContaining('cancelled')]);
   });
 
-  test('an approval may come with edited arguments, which the tool checks', async () => {
+  test('an approval can contain edited arguments, which the tool validates', async () => {
     const { handler, paid } = start();
     const user = new AgUiUser(handler);
     await user.say('call pay');
@@ -238,7 +238,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(user.violations).toEqual([]);
   });
 
-  test('whoever approves is told what the tool says of it, and a yes may stand for later calls', async () => {
+  test('the approver sees the tool’s approval details, and an approval can be remembered', async () => {
     const provider = namingProvider();
     const approval = {
       title: 'Pay the bill',
@@ -268,7 +268,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(user.violations).toEqual([]);
   });
 
-  test('a call that the client executes is left to it, and its tool message is the answer', async () => {
+  test('a client tool’s call is executed by the client, and its tool message is the result', async () => {
     const { handler } = start();
     const user = new AgUiUser(handler);
     const asked = await user.say('call locate');
@@ -278,7 +278,7 @@ describe('createChatHandler with ag-ui', () => {
     const done = await user.run();
     expect(typesOf(done)).not.toContain('TOOL_CALL_RESULT');
     expect(lastText(user)).toBe('heard: Bonn');
-    // The model uses the id again: the old result answers no other call.
+    // The model reuses the id: the old result does not answer the new call.
     await user.say('call locate');
     expect((await user.run()).at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'refused' });
     user.agent.addMessage({ id: 'r2', role: 'tool', toolCallId: 'turn-2.1.call_0', content: 'Ulm' });
@@ -287,7 +287,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(user.violations).toEqual([]);
   });
 
-  test('a question is an interrupt with the schema of its answer; one that does not fit is refused', async () => {
+  test('a question is an interrupt with the schema of its answer; an invalid answer is refused', async () => {
     const { handler } = start();
     const user = new AgUiUser(handler);
     await user.say('call choose');
@@ -302,7 +302,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(user.violations).toEqual([]);
   });
 
-  test('a resume covers all that is open, or nothing is done; the same one is safe to send again', async () => {
+  test('a resume must answer all interrupts, or nothing happens; the same resume can be sent again', async () => {
     const { handler, placed } = start();
     const user = new AgUiUser(handler);
     await user.say('call place choose place');
@@ -329,7 +329,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(user.violations).toEqual([]);
   });
 
-  test('a page that is loaded anew gets what was said and what waits, and goes on from there', async () => {
+  test('a reloaded page receives the history and open interrupts, and can continue', async () => {
     const { handler, placed } = start();
     const before = new AgUiUser(handler);
     await before.say('Hi', 'm1');
@@ -346,7 +346,7 @@ describe('createChatHandler with ag-ui', () => {
     expect([before, after, last].flatMap(({ violations }) => violations)).toEqual([]);
   });
 
-  test('a message that is asked about again is answered anew, and one with other words takes its place', async () => {
+  test('a message sent again in a new run is answered again, and an edited message replaces it', async () => {
     const asked: LLMRequest[] = [];
     const { handler, conversations } = start({}, namingProvider(asked));
     const say = (content: string, runId: string) =>
@@ -363,7 +363,7 @@ describe('createChatHandler with ag-ui', () => {
     ]);
   });
 
-  test('a message of the user under an id of the server’s is refused', async () => {
+  test('a user message with an id in the server’s format is refused', async () => {
     const asked: LLMRequest[] = [];
     const { handler } = start({}, namingProvider(asked));
     const messages = [{ id: 'turn-1.1', role: 'user', content: 'One' }];
@@ -372,7 +372,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(asked).toEqual([]);
   });
 
-  test('tools, context, state and history of a client reach no model', async () => {
+  test('tools, context, state and history that a client sends never reach the model', async () => {
     const asked: LLMRequest[] = [];
     const { handler } = start({}, namingProvider(asked));
     const run = await post(handler, {
@@ -393,7 +393,7 @@ describe('createChatHandler with ag-ui', () => {
     });
   });
 
-  test('the thread of somebody else, and nobody, are refused', async () => {
+  test('requests for another user’s thread, and without a user, are refused', async () => {
     const { handler, placed } = start();
     const user = new AgUiUser(handler);
     await user.say('call place');
@@ -413,7 +413,7 @@ describe('createChatHandler with ag-ui', () => {
     expect(placed).toEqual([]);
   });
 
-  test('with `abortOnLeave`, an agent that aborts its run over HTTP ends it', async () => {
+  test('with `abortOnLeave`, an agent that aborts its HTTP run ends the turn', async () => {
     const ended = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const provider: LLMProvider = {

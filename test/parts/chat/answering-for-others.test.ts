@@ -33,7 +33,7 @@ function refund(ran: unknown[], approver: Approver, required: readonly string[] 
   });
 }
 
-/** A chat of u1 on real HTTP, in which the clerk may answer. */
+/** A chat of u1 over real HTTP, in which the clerk may answer. */
 async function open(
   protocol: ChatHandlerOptions['protocol'] = 'ui-messages',
   { approver = 'not-the-owner' as Approver, more = {} as object } = {},
@@ -73,7 +73,7 @@ const ask = (url: string, user: string, body?: object, method = body === undefin
 
 const begin = (url: string) => ask(url, 'u1', { id: 'c1', messages: [said('Refund SECRET order', 'm1')] });
 
-/** The message with everything that waits in it approved. */
+/** The message with all of its pending approvals approved. */
 function approvedIn(message: Awaited<ReturnType<typeof readMessage>>['message'], approved = true) {
   const parts = message?.parts.map((part) =>
     'approval' in part && part.approval
@@ -84,7 +84,7 @@ function approvedIn(message: Awaited<ReturnType<typeof readMessage>>['message'],
 }
 
 describe('createChatHandler with mayAnswer', () => {
-  test('somebody who may answer reads the question and answers it, where the owner is refused', async () => {
+  test('another user who may answer can read and approve the call, and the owner is refused', async () => {
     const { url, ran, asked } = await open();
     const own = await readMessage(await begin(url));
     const byOwner = await ask(url, 'u1', approvedIn(own.message));
@@ -112,7 +112,7 @@ describe('createChatHandler with mayAnswer', () => {
     expect(ran).toEqual([{ amount: 5 }]);
   });
 
-  test('does nothing else: no prompt, no history, no abort, nothing of a turn that does not wait', async () => {
+  test('the other user cannot prompt, read the history, abort, or read a turn that is not suspended', async () => {
     const { url, ran } = await open();
     const own = await readMessage(await begin(url));
     const prompt = { id: 'c1', messages: [said('Refund it again', 'm2')] };
@@ -129,13 +129,13 @@ describe('createChatHandler with mayAnswer', () => {
     expect((await ask(url, 'clerk', JSON.parse(text))).status).toBe(409);
     expect(ran).toEqual([]);
     await (await ask(url, 'clerk', approvedIn(own.message, false))).text();
-    // Their answer is given; what came of it is the owner's to read.
+    // The clerk has answered; only the owner may read the outcome.
     expect((await ask(url, 'clerk', approvedIn(own.message))).status).toBe(409);
     const shown = await ask(`${url}/c1/stream`, 'clerk');
     expect(shown.status).toBe(204);
   });
 
-  test('of the owner and the clerk who answer at once, and twice, one answer counts', async () => {
+  test('if the owner and the clerk answer at once, and twice, only one answer counts', async () => {
     const { url, ran } = await open('ui-messages', { approver: 'may-answer' });
     const { message } = await readMessage(await begin(url));
     const answers = await Promise.all(
@@ -145,7 +145,7 @@ describe('createChatHandler with mayAnswer', () => {
     expect(ran).toEqual([{ amount: 5 }]);
   });
 
-  test('edited arguments of the clerk are taken, and those of the owner refused', async () => {
+  test('edited arguments are accepted from the clerk and refused from the owner', async () => {
     const { url, ran } = await open();
     const { message } = await readMessage(await begin(url));
     const part = message?.parts.find(({ type }) => type === 'tool-refund') as { approval: { id: string } };
@@ -156,7 +156,7 @@ describe('createChatHandler with mayAnswer', () => {
     expect(ran).toEqual([{ amount: 3 }]);
   });
 
-  test('an approval of a tool that has changed is a conflict, and the chat waits on', async () => {
+  test('an approval of a tool that has changed is a conflict, and the chat stays suspended', async () => {
     const { url, ran, tools } = await open('ui-messages', { approver: 'may-answer' });
     const { message } = await readMessage(await begin(url));
     tools.splice(0, 1, refund(ran, 'may-answer', ['reason']));
@@ -172,7 +172,7 @@ describe('createChatHandler with mayAnswer', () => {
     expect(ran).toEqual([{ amount: 5, reason: 'broken' }]);
   });
 
-  test('an approval of a call that would now run with other arguments is a conflict; the page then shows what would run', async () => {
+  test('an approval of a call whose arguments would change is a conflict, and the page then shows the new call', async () => {
     const { url, ran, tools } = await open('ui-messages', { approver: 'may-answer' });
     const { message } = await readMessage(await begin(url));
     const changed = refund(ran, 'may-answer');
@@ -192,7 +192,7 @@ describe('createChatHandler with mayAnswer', () => {
     expect(ran).toEqual([{ amount: 5, tip: 50 }]);
   });
 
-  test('in AG-UI, too', async () => {
+  test('AG-UI has the same rules', async () => {
     const { url, ran } = await open('ag-ui');
     const run = (user: string, more: object) =>
       ask(url, user, {
@@ -221,7 +221,7 @@ describe('createChatHandler with mayAnswer', () => {
     expect(ran).toEqual([{ amount: 5 }]);
   });
 
-  test('a wrong `mayAnswer`, and its names of NestJS, are mistakes of the author', () => {
+  test('an invalid `mayAnswer`, and option names of the NestJS module, throw', () => {
     const given = { provider: new ScriptedProvider([]), model: 'm', store: new MemoryRunStore() };
     const authenticate = () => 'u1';
     for (const [more, text] of [
@@ -234,7 +234,7 @@ describe('createChatHandler with mayAnswer', () => {
   });
 });
 
-/** Waits until the turn has ended, as its owner can see. */
+/** Waits until the turn has ended, as seen by its owner. */
 async function whenIdle(url: string): Promise<void> {
   for (let said = ''; !said.includes('SECRET result'); )
     said = await (await ask(`${url}/c1/messages`, 'u1')).text();

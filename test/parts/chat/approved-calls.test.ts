@@ -10,7 +10,7 @@ import { Conversations, defineTool, type LLMProvider, type ToolContext } from 't
 import { createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 
-// What `useChat` makes of a call that was approved and has not ended.
+// What `useChat` shows for a call that is approved and has not ended.
 
 const LEASE = 60_000;
 const NEVER = new Promise<never>(() => {});
@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const conversations of opened.splice(0)) await conversations.close({ timeoutMs: 0 });
 });
 
-/** Calls `pay` for each word of a prompt, and then repeats what came of it. */
+/** Calls `pay` for each word of a prompt, and then repeats the results. */
 const provider: LLMProvider = {
   async chat({ messages }) {
     const last = messages.at(-1);
@@ -40,7 +40,7 @@ class Shop {
   readonly started = Promise.withResolvers<void>();
   readonly #store = new MemoryRunStore({ now: () => this.now });
 
-  /** A process with the store, whose payments come to what `pay` returns. */
+  /** A process with the store, whose payments return what `pay` returns. */
   process(pay: (context: ToolContext) => unknown) {
     const tool = defineTool({
       name: 'pay',
@@ -59,7 +59,7 @@ class Shop {
     return { conversations, open: () => this.#open(fetch) };
   }
 
-  /** The page, as it is loaded. */
+  /** The page after it was loaded. */
   async #open(fetch: (request: Request) => Promise<Response>): Promise<Chat<UIMessage>> {
     const past = await fetch(new Request('http://localhost/api/chat/c1/messages'));
     return new Chat<UIMessage>({
@@ -99,7 +99,7 @@ async function approvePayment(chat: Chat<UIMessage>): Promise<void> {
   void chat.addToolApprovalResponse({ id: String(approval?.id), approved: true });
 }
 
-test('a page that is loaded while an approved call runs does not ask for the approval again', async () => {
+test('a page that is loaded while an approved call runs does not request the approval again', async () => {
   const shop = new Shop();
   const paid = Promise.withResolvers<string>();
   const { open } = shop.process(() => paid.promise);
@@ -114,7 +114,7 @@ test('a page that is loaded while an approved call runs does not ask for the app
   expect([shop.posts, chat.error]).toEqual([2, undefined]);
 });
 
-test('a page that is loaded while one of two approved calls runs asks for neither', async () => {
+test('a page that is loaded while one of two approved calls runs requests no approval', async () => {
   const shop = new Shop();
   const paid = Promise.withResolvers<string>();
   const { open } = shop.process(() => paid.promise);
@@ -134,7 +134,7 @@ test('a page that is loaded while one of two approved calls runs asks for neithe
   expect([shop.posts, chat.error]).toEqual([2, undefined]);
 });
 
-test('a page sends no answer for an approved call whose process died', async () => {
+test('a page sends no answer for an approved call whose process crashed', async () => {
   const shop = new Shop();
   await approvePayment(await shop.process(() => NEVER).open());
   await shop.started.promise;

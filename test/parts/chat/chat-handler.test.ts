@@ -28,7 +28,7 @@ afterEach(async () => {
 
 const SAY = { description: 'Says it', parameters: { type: 'object', properties: {} } } as const;
 
-/** Calls the tools that the user names after `call`, and answers everything else. */
+/** Calls the tools that the user names after `call` and answers everything else. */
 function namingProvider(asked: LLMRequest[] = []): LLMProvider {
   return {
     async chat(request) {
@@ -42,7 +42,7 @@ function namingProvider(asked: LLMRequest[] = []): LLMProvider {
   };
 }
 
-/** A chat over a store of its own, with a tool that waits for an approval and one that the client executes. */
+/** A chat over its own store, with a tool that needs an approval and a client tool. */
 function start(
   options: Partial<ChatHandlerOptions> = {},
   more: Partial<ConversationsOptions> = {},
@@ -76,7 +76,7 @@ async function listen(handler: ReturnType<typeof createChatHandler>): Promise<st
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/chat`;
 }
 
-/** Answers the approvals of a message, as `addToolApprovalResponse` does. */
+/** Answers the approvals of a message like `addToolApprovalResponse`. */
 function withApproval(message: UIMessage | undefined, approved: boolean): UIMessage {
   const parts = (message?.parts ?? []).map((part) =>
     'approval' in part && part.approval
@@ -86,7 +86,7 @@ function withApproval(message: UIMessage | undefined, approved: boolean): UIMess
   return { id: 'x', role: 'assistant', ...message, parts: parts as UIMessage['parts'] };
 }
 
-/** Waits for an approval, and adds the arguments of each payment. */
+/** A tool that needs an approval and stores the arguments of each payment. */
 const payTool = (ran: unknown[]) =>
   defineTool({
     name: 'pay',
@@ -97,7 +97,7 @@ const payTool = (ran: unknown[]) =>
   });
 
 describe('createChatHandler over HTTP', () => {
-  test('an approval goes round with the transport of the AI SDK, and the call is made once', async () => {
+  test('an approval works through the transport of the AI SDK, and the call runs once', async () => {
     const { handler, placed } = start();
     const transport = new DefaultChatTransport({ api: await listen(handler), headers: { 'x-user': 'u1' } });
     const send = {
@@ -136,7 +136,7 @@ describe('createChatHandler over HTTP', () => {
     expect(await transport.reconnectToStream({ chatId: 'c1' })).toBeNull();
   });
 
-  test('createChatHandler takes the two bodies that a plain fetch sends, a prompt and an approval', async () => {
+  test('a prompt and an approval can be sent with a plain fetch', async () => {
     const { handler, placed } = start();
     const url = await listen(handler);
     const send = (message: object): Promise<Response> =>
@@ -182,7 +182,7 @@ describe('createChatHandler over HTTP', () => {
     expect(most).toBeLessThan(5);
   });
 
-  test('the headers are those of the UI message stream', async () => {
+  test('the response has the headers of a UI message stream', async () => {
     const { handler } = start();
     const response = await fetch(await listen(handler), {
       method: 'POST',
@@ -210,7 +210,7 @@ describe('createChatHandler', () => {
     expect(placed).toEqual([]);
   });
 
-  test('what the client made of its own tool becomes the answer', async () => {
+  test('the output of a client tool becomes the result of the call', async () => {
     const { handler } = start();
     const chat = chatOf(handler);
     const asked = await readMessage(await chat.post({ id: 'c1', messages: [said('call locate')] }));
@@ -224,7 +224,7 @@ describe('createChatHandler', () => {
     expect(done.message?.parts.at(-1)).toMatchObject({ type: 'text', text: 'heard: Bonn' });
   });
 
-  test('progress is output for now, and what the call gives takes its place', async () => {
+  test('progress is sent as preliminary output, which the result replaces', async () => {
     const copy = defineTool({
       name: 'copy',
       description: 'Copies',
@@ -248,7 +248,7 @@ describe('createChatHandler', () => {
     expect(message?.parts[1]).toMatchObject({ state: 'output-available', output: 'copied' });
   });
 
-  test('what an agent within a call does is shown while it does it, and what its calls give is not', async () => {
+  test('the events of an agent in a call are streamed without the results of its calls', async () => {
     const secret = defineTool({ name: 'look', ...SAY, execute: () => 'for the agent alone' });
     const agent = agentAsTool({
       name: 'agent',
@@ -274,7 +274,7 @@ describe('createChatHandler', () => {
     expect(JSON.stringify(told)).not.toContain('for the agent alone');
   });
 
-  test('an approval may come with edited arguments, which the tool checks', async () => {
+  test('an approval can contain edited arguments, which the tool validates', async () => {
     const ran: unknown[] = [];
     const pay = payTool(ran);
     const config = { provider: namingProvider(), model: 'm', tools: [pay] };
@@ -299,7 +299,7 @@ describe('createChatHandler', () => {
     expect(ran).toEqual([{ amount: 40 }]);
   });
 
-  test('an approval has the checked arguments, and the call of an agent within a call has its own', async () => {
+  test('an approval shows the validated arguments, also for a call inside an agent', async () => {
     const ran: unknown[] = [];
     const pay = payTool(ran);
     const naming = namingProvider();
@@ -331,7 +331,7 @@ describe('createChatHandler', () => {
     expect([...violations, ...reloaded.violations]).toEqual([]);
   });
 
-  test('whoever approves is told what the tool says of it, and a yes may stand for later calls', async () => {
+  test('the approver sees the tool’s approval details, and an approval can be remembered', async () => {
     const pay = defineTool({
       name: 'pay',
       ...SAY,
@@ -367,7 +367,7 @@ describe('createChatHandler', () => {
     expect(next.message?.parts[1]).toMatchObject({ state: 'output-available', output: 'paid' });
   });
 
-  test('a history that the client has made up does not reach the model', async () => {
+  test('a history that the client made up does not reach the model', async () => {
     const asked: LLMRequest[] = [];
     const { handler } = start({}, {}, namingProvider(asked));
     const chat = chatOf(handler);
@@ -401,7 +401,7 @@ describe('createChatHandler', () => {
     expect(await conversations.snapshot('c1')).toMatchObject({ status: 'suspended', pending: { length: 1 } });
   });
 
-  test('an answer that is sent again is refused', async () => {
+  test('an answer that is sent twice is refused the second time', async () => {
     const { handler, placed } = start();
     const chat = chatOf(handler);
     const asked = await readMessage(await chat.post({ id: 'c1', messages: [said('call place')] }));
@@ -412,7 +412,7 @@ describe('createChatHandler', () => {
     expect(placed).toEqual(['once']);
   });
 
-  test('the chat of somebody else is neither read, nor prompted, nor answered, nor ended', async () => {
+  test('another user’s chat cannot be read, prompted, answered or aborted', async () => {
     const { handler, placed, conversations } = start();
     const [owner, stranger] = [chatOf(handler), chatOf(handler, 'u2')];
     const asked = await readMessage(await owner.post({ id: 'c1', messages: [said('call place')] }));
@@ -430,7 +430,7 @@ describe('createChatHandler', () => {
     expect(await conversations.snapshot('c1')).toMatchObject({ status: 'suspended', owner: 'u1', inbox: [] });
   });
 
-  test('of two who begin the same chat at once, one owns it, and nothing of the other enters', async () => {
+  test('if two users start the same chat at once, one owns it and the other’s message is refused', async () => {
     const { handler, conversations } = start();
     const responses = await Promise.all(
       ['u1', 'u2'].map((user) => chatOf(handler, user).post({ id: 'c1', messages: [said(user)] })),
@@ -441,7 +441,7 @@ describe('createChatHandler', () => {
     expect(view).toMatchObject({ turns: 1 });
   });
 
-  test('who is not authenticated is refused', async () => {
+  test('requests without an authenticated user are refused', async () => {
     const nobodies = [undefined, null, '', false];
     const broken = () => {
       throw new Error('no token');
@@ -453,7 +453,7 @@ describe('createChatHandler', () => {
     }
   });
 
-  test('a message that is sent again has one turn, and its stream is the same', async () => {
+  test('a message that is sent twice has one turn, and its stream is the same', async () => {
     const { handler, conversations } = start();
     const chat = chatOf(handler);
     const body = { id: 'c1', messages: [said('Hi', 'm1')] };
@@ -462,7 +462,7 @@ describe('createChatHandler', () => {
     expect(await conversations.snapshot('c1')).toMatchObject({ turns: 1 });
   });
 
-  test('what is not a request of a chat is refused with a status that says so', async () => {
+  test('each invalid request is refused with a fitting status', async () => {
     const { handler } = start({ maxRequestBytes: 500 });
     const chat = chatOf(handler);
     const hi = [said('Hi')];
@@ -484,7 +484,7 @@ describe('createChatHandler', () => {
     expect((await chat.get('c2')).status).toBe(204);
   });
 
-  test('a reader that comes back gets the rest, in any process that sees the store', async () => {
+  test('a reader that reconnects receives the rest, in any process that has the store', async () => {
     const { handler, store } = start({ protocol: 'events' });
     const whole = await framesOf(await chatOf(handler).post({ id: 'c1', messages: [said('call look')] }));
     const front = start({ protocol: 'events' }, { store, takesTurns: false });
@@ -497,7 +497,7 @@ describe('createChatHandler', () => {
     expect(last.status).toBe(204);
   });
 
-  test('a reader that comes back between the end of a run and its pause is told what waits', async () => {
+  test('a reader that reconnects before the turn is suspended receives the suspension', async () => {
     const store = new MemoryRunStore();
     const { conversations: log } = store;
     const commit = log.commit.bind(log);
@@ -527,7 +527,7 @@ describe('createChatHandler', () => {
     expect((await chat.get('c1', { 'last-event-id': `${seen + 1}` })).status).toBe(204);
   });
 
-  test('a reader is told what waits where the process ended before it had told so', async () => {
+  test('a reader receives the suspension even if the first attempt to store it failed', async () => {
     const store = new MemoryRunStore();
     const { conversations: log } = store;
     const commit = log.commit.bind(log);
@@ -552,7 +552,7 @@ describe('createChatHandler', () => {
     expect(failures).toBe(2);
   });
 
-  test('a reader of messages that comes back gets exactly the chunks that it has not seen', async () => {
+  test('a reader that reconnects to a UI message stream receives exactly the chunks it missed', async () => {
     const { handler } = start();
     const chat = chatOf(handler);
     const whole = await framesOf(await chat.post({ id: 'c1', messages: [said('call look')] }));
@@ -563,7 +563,7 @@ describe('createChatHandler', () => {
     }
   });
 
-  test('a reader that does not read makes nobody read events for it', async () => {
+  test('events are read from the store only as fast as the client reads', async () => {
     const { handler, conversations } = start();
     await readMessage(await chatOf(handler).post({ id: 'c1', messages: [said('call look', 'm1')] }));
     let taken = 0;
@@ -590,7 +590,7 @@ describe('createChatHandler', () => {
     await reader?.cancel();
   });
 
-  test('a silence is broken by comments', async () => {
+  test('a silent stream contains heartbeat comments', async () => {
     const provider: LLMProvider = { chat: () => new Promise(() => {}) };
     const { handler, conversations } = start({ heartbeatMs: 1 }, {}, provider);
     const response = await chatOf(handler).post({ id: 'c1', messages: [said('Hi')] });
@@ -600,7 +600,7 @@ describe('createChatHandler', () => {
     expect(await conversations.idle('c1')).toMatchObject({ status: 'idle' });
   });
 
-  test('a reader that leaves ends the turn only where that is wanted', async () => {
+  test('a reader that disconnects aborts the turn only with abortOnLeave', async () => {
     for (const abortOnLeave of [false, true]) {
       const begun = Promise.withResolvers<void>();
       const gate = Promise.withResolvers<void>();
@@ -627,7 +627,7 @@ describe('createChatHandler', () => {
   });
 });
 
-test('A chat handler that was closed refuses requests instead of taking what nobody continues', async () => {
+test('a closed chat handler refuses requests', async () => {
   const provider = new ScriptedProvider([]);
   const { fetch, close } = createChatHandler({
     ...{ provider, model: 'm', store: new MemoryRunStore() },

@@ -1,5 +1,5 @@
-// A process that serves a chat out of a file, or out of `<PostgreSQL’s address>#<schema>`, and takes its turns. Its model
-// stops in the middle of what it says until the process is told `go`.
+// A process that serves a chat from a file, or from `<PostgreSQL’s address>#<schema>`, and runs its turns. Its model
+// pauses in the middle of a text until the process receives `go`.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PostgresRunStore } from '../../../src/durable/postgres/index.js';

@@ -1,7 +1,7 @@
 import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai';
 import type { ChatHandler } from 'toolwright/chat';
 
-/** Asks a handler without a network. */
+/** Calls a handler without a network. */
 export interface AskedChat {
   post(body: object, headers?: Readonly<Record<string, string>>): Promise<Response>;
   get(
@@ -11,7 +11,7 @@ export interface AskedChat {
   ): Promise<Response>;
 }
 
-/** A user of chats: every request says who asks. */
+/** A user of chats; every request contains the user’s name. */
 export function chatOf({ fetch }: Pick<ChatHandler, 'fetch'>, user = 'u1'): AskedChat {
   const headers = { 'content-type': 'application/json', 'x-user': user };
   return {
@@ -33,7 +33,7 @@ export function said(text: string, id: string = crypto.randomUUID()): UIMessage 
   return { id, role: 'user', parts: [{ type: 'text', text }] };
 }
 
-/** The data of a stream's frames, and the id of the last one that has any. */
+/** The data of a stream's frames, and the id of the last frame that has an id. */
 export async function framesOf(
   response: Response,
 ): Promise<{ readonly data: readonly string[]; readonly ids: readonly number[] }> {
@@ -43,7 +43,7 @@ export async function framesOf(
   return { data: valuesOf('data'), ids: valuesOf('id').map(Number) };
 }
 
-/** Reads a stream as the AI SDK does: its chunks, the message they make, and everything it finds wrong. */
+/** Reads a stream like the AI SDK: its chunks, the resulting message, and all protocol violations. */
 export async function readMessage(response: Response, before?: UIMessage) {
   const { data, ids } = await framesOf(response);
   const violations: unknown[] = [];

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const conversations of opened.splice(0)) await conversations.close();
 });
 
-/** A chat that waits for a yes to a payment of 1000. */
+/** A chat that waits for the approval of a payment of 1000. */
 async function waiting(protocol: NonNullable<ChatHandlerOptions['protocol']>) {
   const paid: unknown[] = [];
   const pay = defineTool({
@@ -42,7 +42,7 @@ function agUiInput(runId: string, more: object) {
   return { threadId: 'c1', runId, state: {}, messages, tools: [], context: [], forwardedProps: {}, ...more };
 }
 
-/** A yes as `useChat` sends it. */
+/** An approval as `useChat` sends it. */
 function yes(id: string, body: object = {}, approval: object = {}) {
   const part = {
     type: 'tool-pay',
@@ -55,16 +55,16 @@ function yes(id: string, body: object = {}, approval: object = {}) {
 
 const LESS = { amount: 1 };
 
-describe.each(['ui-messages', 'events'] as const)('slips of clients: %s', (protocol) => {
+describe.each(['ui-messages', 'events'] as const)('misnamed fields in requests: %s', (protocol) => {
   test.each<[string, (id: string) => object, string]>([
     ['edits by the id of the call', () => ({ edits: { 'turn-1.1.call_1': LESS } }), '(pay)'],
     ['edits by the name of the tool', () => ({ edits: { pay: LESS } }), '(pay)'],
-    ['a yes to be remembered under a wrong id', () => ({ remember: { pay: { scope: 'run' } } }), '(pay)'],
-    ['an output for what is none', (id) => ({ outputs: { [id]: 1 } }), 'nothing'],
+    ['a remembered approval under a wrong id', () => ({ remember: { pay: { scope: 'run' } } }), '(pay)'],
+    ['an output for an approval', (id) => ({ outputs: { [id]: 1 } }), 'nothing'],
     ['edit for edits', (id) => ({ edit: { [id]: LESS } }), 'did you mean `edits`'],
     ['remembre for remember', (id) => ({ remembre: { [id]: { scope: 'run' } } }), 'did you mean `remember`'],
     ['editedArgs for edits', () => ({ editedArgs: LESS }), 'did you mean `edits` of the body'],
-  ])('%s: nothing runs', async (_, body, told) => {
+  ])('%s: the request is refused and nothing runs', async (_, body, told) => {
     const { chat, paid, id } = await waiting(protocol);
     const refused = await chat.post(yes(id, body(id)));
     expect(refused.status).toBe(422);
@@ -75,7 +75,7 @@ describe.each(['ui-messages', 'events'] as const)('slips of clients: %s', (proto
   });
 
   test.each([{ edits: LESS }, { arguments: LESS }, { remember: { scope: 'run' } }, { reson: 'why' }])(
-    'what stands within the approval by mistake is refused: %j',
+    'an unknown field in an approval is refused: %j',
     async (approval) => {
       const { chat, paid, id } = await waiting(protocol);
       expect((await chat.post(yes(id, {}, approval))).status).toBe(422);
@@ -83,7 +83,7 @@ describe.each(['ui-messages', 'events'] as const)('slips of clients: %s', (proto
     },
   );
 
-  test('fields of the application, and edits of approvals that are over, are not slips', async () => {
+  test('fields of the application, and edits of approvals that have ended, are accepted', async () => {
     const { chat, paid, id } = await waiting(protocol);
     const over = {
       type: 'tool-pay',
@@ -104,7 +104,7 @@ describe.each(['ui-messages', 'events'] as const)('slips of clients: %s', (proto
   });
 });
 
-describe('slips of clients: ag-ui', () => {
+describe('misnamed fields in requests: ag-ui', () => {
   const resume = (id: string, payload: object, more: object = {}) => ({
     resume: [{ interruptId: id, status: 'resolved', payload, ...more }],
   });
@@ -118,7 +118,7 @@ describe('slips of clients: ag-ui', () => {
       'edits of the body',
       (id) => ({ ...resume(id, { approved: true }), edits: { [id]: { editedArgs: LESS } } }),
     ],
-  ])('%s: nothing runs', async (_, body) => {
+  ])('%s: the request is refused and nothing runs', async (_, body) => {
     const { chat, paid, id } = await waiting('ag-ui');
     const refused = await (await chat.post(agUiInput('r2', body(id)))).text();
     expect(refused).toContain('did you mean `editedArgs`');
@@ -128,7 +128,7 @@ describe('slips of clients: ag-ui', () => {
     expect(paid).toEqual([1]);
   });
 
-  test('the arguments that were asked about, and fields of the application, are not slips', async () => {
+  test('the arguments of the pending call, and fields of the application, are accepted', async () => {
     const { chat, paid, id } = await waiting('ag-ui');
     const payload = { approved: true, arguments: { amount: 1000 }, tool: 'pay' };
     const body = { ...resume(id, payload), forwardedProps: { edits: LESS } };

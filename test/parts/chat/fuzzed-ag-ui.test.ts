@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const conversations of opened.splice(0)) await conversations.close();
 });
 
-/** What was said, and what came of calls, without the ids and the places that the client gave to its own results. */
+/** The texts and results of calls, without ids and without the positions of the client's own results. */
 function saidIn({ agent }: AgUiUser): readonly object[] {
   const said = agent.messages.filter(({ role }) => role !== 'activity' && role !== 'tool');
   const results = agent.messages.flatMap((message) =>
@@ -21,7 +21,7 @@ function saidIn({ agent }: AgUiUser): readonly object[] {
   return [...said, ...results.sort((one, other) => (one.toolCallId < other.toolCallId ? -1 : 1))];
 }
 
-/** Goes on with everything that waits: interrupts, and calls that the client executes. */
+/** Answers everything that is pending: interrupts and client tools. */
 async function goOn(user: AgUiUser, approves: boolean): Promise<void> {
   const { outcome } = user.lastRun.at(-1) as { outcome?: { pendingToolCallIds?: readonly string[] } };
   for (const toolCallId of outcome?.pendingToolCallIds ?? [])
@@ -35,7 +35,7 @@ async function goOn(user: AgUiUser, approves: boolean): Promise<void> {
 }
 
 describe('createChatHandler with ag-ui', () => {
-  test('streams of random turns are what AG-UI verifies, also when they are read again', async () => {
+  test('streams of random turns pass AG-UI’s verification, also when they are read again', async () => {
     let streams = 0;
     const given = fc.record({
       replies: fc.array(randomReply, { maxLength: 5 }),

@@ -24,7 +24,7 @@ function answered(message: UIMessage, approves: boolean): UIMessage {
   return { ...message, parts: parts as UIMessage['parts'] };
 }
 
-/** A message as JSON; a step in which nothing was said is no news to the AI SDK. */
+/** A message as JSON, without empty steps, which the AI SDK drops. */
 function saidIn(message: unknown): unknown {
   const read = JSON.parse(JSON.stringify(message)) as UIMessage;
   const { length } = read.parts;
@@ -35,7 +35,7 @@ function saidIn(message: unknown): unknown {
 }
 
 describe('createChatHandler', () => {
-  test('streams of random turns are what the AI SDK reads, also when they are read again', async () => {
+  test('streams random turns that the AI SDK can read, also when they are read again', async () => {
     let streams = 0;
     const given = fc.record({
       replies: fc.array(randomReply, { maxLength: 5 }),

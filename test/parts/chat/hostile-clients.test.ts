@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const conversations of opened.splice(0)) await conversations.close();
 });
 
-/** `call a b` makes calls of a and b; all else is repeated. */
+/** `call a b` calls a and b; everything else is repeated. */
 const provider: LLMProvider = {
   async chat({ messages }) {
     const last = messages.at(-1);
@@ -82,7 +82,7 @@ function open(
 
 const placeOf = (call: string) => ({ type: 'tool-x', toolCallId: `turn-1.1.${call}` });
 
-/** What a client says of calls, as its last message. */
+/** What a client claims about calls, in its last message. */
 function answer(...parts: readonly object[]) {
   return { id: 'c1', messages: [{ id: 'turn-1', role: 'assistant', parts }] };
 }
@@ -105,8 +105,8 @@ async function ask(chat: AskedChat, body: object): Promise<readonly [number, str
   return [response.status, await response.text()];
 }
 
-describe('createChatHandler, asked by hostile clients', () => {
-  test('one output does not answer two questions of a call: each is answered by its id', async () => {
+describe('createChatHandler with hostile clients', () => {
+  test('one output cannot answer two questions of a call: each is answered by its id', async () => {
     const { handler, conversations } = open();
     const chat = chatOf(handler);
     const asked = await readMessage(await chat.post({ id: 'c1', messages: [said('call survey')] }));
@@ -122,7 +122,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect((await ask(chat, answer(given('survey_0', 'red'))))[1]).toContain('heard: red, Rome');
   });
 
-  test('one output does not answer two calls of an agent, nor approve the third', async () => {
+  test('one output cannot answer two calls of an agent, nor approve a third', async () => {
     const { handler, conversations, ran } = open();
     const pendingOf = async (id: string) =>
       (await conversations.snapshot(id))?.pending.map(({ kind }) => kind);
@@ -148,7 +148,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect(ran).toEqual([]);
   });
 
-  test('a yes and a no to one approval, in one request, are not an answer; twice the same yes is one', async () => {
+  test('approving and refusing a call in one request is refused; approving it twice counts once', async () => {
     const { handler, conversations, ran } = open();
     const chat = chatOf(handler);
     await readMessage(await chat.post({ id: 'c1', messages: [said('call place')] }));
@@ -166,7 +166,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect(ran).toHaveLength(1);
   });
 
-  test('answers for a chat of one’s own do nothing in that of another, also where both wait for the same', async () => {
+  test('an answer for a chat cannot be used in another user’s chat, even if both wait for the same call', async () => {
     const { handler, conversations, ran } = open();
     const [ada, eve] = [chatOf(handler, 'ada'), chatOf(handler, 'eve')];
     await readMessage(await ada.post({ id: 'hers', messages: [said('call place', 'm1')] }));
@@ -176,7 +176,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect((await ask(eve, { ...stolen, id: 'hers' }))[0]).toBe(403);
     expect((await ask(eve, { ...stolen, id: 'mine' }))[0]).toBe(409);
     expect((await ask(eve, { id: 'nobody’s', messages: stolen.messages }))[0]).toBe(409);
-    // Nor is a message of hers answered anew, by her ids or in her chat.
+    // Messages of another user cannot be regenerated either, by their ids or in their chat.
     const anew = { trigger: 'regenerate-message', messageId: 'm1', messages: [] };
     expect((await ask(eve, { ...anew, id: 'hers' }))[0]).toBe(403);
     await ask(eve, { ...answer(approved('place_0', { id: 'x', approved: true })), id: 'mine' });
@@ -184,7 +184,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect(ran).toEqual([]);
   });
 
-  test('who ends a chat that nobody has begun leaves nothing behind for whoever begins it', async () => {
+  test('aborting a chat that does not exist has no effect on the user who later starts it', async () => {
     const { handler } = open();
     const end = new Request('http://localhost/api/chat?id=c1', {
       method: 'DELETE',
@@ -195,7 +195,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect(textOf(read.message)).toBe('heard: Hi');
   });
 
-  test('what has no name is nobody: all who are not signed in would share their chats', async () => {
+  test('an owner without an identity is refused, so that such users do not share chats', async () => {
     for (const owner of [{ user: undefined }, { user: null }, [], { user: { id: '' } }, Number.NaN]) {
       const { handler } = open(() => owner);
       expect((await ask(chatOf(handler), { id: 'c1', messages: [said('Hi')] }))[0]).toBe(401);
@@ -204,7 +204,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect((await ask(chatOf(handler), { id: 'c1', messages: [said('Hi')] }))[0]).toBe(200);
   });
 
-  test('JSON that is nested too deep to be kept is refused as such, and changes nothing', async () => {
+  test('JSON that is nested too deeply to be stored is refused and changes nothing', async () => {
     const { handler, conversations } = open();
     await readMessage(await chatOf(handler).post({ id: 'c1', messages: [said('call locate')] }));
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
@@ -221,7 +221,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect((await conversations.snapshot('c1'))?.status).toBe('suspended');
   });
 
-  test('objects where texts belong are not a fault of the server', async () => {
+  test('objects in place of strings do not cause server errors', async () => {
     const { handler } = open();
     const chat = chatOf(handler);
     await readMessage(await chat.post({ id: 'c1', messages: [said('call locate')] }));
@@ -231,7 +231,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     expect((await ask(chat, answer(failed)))[0]).toBe(200);
   });
 
-  test('names that every object has are ids and arguments like any other', async () => {
+  test('names of Object.prototype members are valid as ids and arguments', async () => {
     const { handler, conversations, ran } = open();
     const chat = chatOf(handler);
     for (const id of ['__proto__', 'constructor', 'toString']) {
@@ -256,7 +256,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     ['text/plain; application/json', 415],
     ['', 415],
     ['Application/JSON; charset=utf-8', 200],
-  ])('a body of the type %p is answered with %p', async (type, status) => {
+  ])('a body of the type %p gets status %p', async (type, status) => {
     const { handler } = open();
     const body = JSON.stringify({ id: 'c1', messages: [said('Hi')] });
     const headers = { 'content-type': type, 'x-user': 'u1' };
@@ -271,7 +271,7 @@ describe('createChatHandler, asked by hostile clients', () => {
     await response.body?.cancel();
   });
 
-  test('a body without an end is given up at the limit', async () => {
+  test('reading an endless body stops at the limit', async () => {
     const { handler } = open();
     let sent = 0;
     const body = new ReadableStream<Uint8Array>({
@@ -290,7 +290,7 @@ describe('createChatHandler, asked by hostile clients', () => {
 describePostgres('chats in PostgreSQL, asked by hostile clients', (service) => {
   const schemas = new TestSchemas(service);
 
-  test('ids that do not fit into a database are refused, and the longest that fit are kept', async () => {
+  test('ids that are too long for the database are refused, and the longest valid ids are stored', async () => {
     const schema = schemas.newSchema();
     await using store = new PostgresRunStore({ connectionString: service.url, schema });
     const { handler } = open(undefined, store);
@@ -309,7 +309,7 @@ describePostgres('chats in PostgreSQL, asked by hostile clients', (service) => {
     for (const conversations of opened.splice(0)) await conversations.close();
   });
 
-  test('characters that a database cannot keep are said, heard and kept', async () => {
+  test('characters that PostgreSQL cannot store reach the model and are stored', async () => {
     const schema = schemas.newSchema();
     await using store = new PostgresRunStore({ connectionString: service.url, schema });
     const { handler } = open(undefined, store);

@@ -22,7 +22,7 @@ interface Mounted extends AsyncDisposable {
 
 class Empty {}
 
-/** By where the handler stands; each asks it for `/api/chat` and what is below. */
+/** By framework; each calls the handler at `/api/chat` and below. */
 const MOUNTS: Readonly<Record<string, (chat: ChatHandler) => Promise<Mounted>>> = {
   'the http of Node': async ({ node }) => {
     const server = await serve(node);
@@ -56,7 +56,7 @@ const newChat = () =>
   createChatHandler({ provider, model: 'm', store: new MemoryRunStore(), authenticate: () => 'u1' });
 
 test.each(Object.entries(MOUNTS))(
-  'createChatHandler mounted in %s takes a message, streams, and shows what was said',
+  'createChatHandler mounted in %s accepts a message, streams, and returns the history',
   async (_where, mount) => {
     const chat = newChat();
     await using mounted = await mount(chat);
@@ -76,7 +76,7 @@ test.each(Object.entries(MOUNTS))(
 );
 
 test.each(Object.entries(MOUNTS))(
-  'createChatHandler mounted in %s refuses a message that is nested too deep in the same words',
+  'createChatHandler mounted in %s refuses a deeply nested message with the same error',
   async (_where, mount) => {
     const chat = newChat();
     await using mounted = await mount(chat);
@@ -99,7 +99,7 @@ test.each(Object.entries(MOUNTS))(
   },
 );
 
-test('a body that somebody has read before, and has not left in `body`, is said so', async () => {
+test('a body that was already read and is not in `body` is reported', async () => {
   const chat = createChatHandler({
     provider,
     model: 'm',

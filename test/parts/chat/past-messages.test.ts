@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const conversations of opened.splice(0)) await conversations.close();
 });
 
-/** Counts its answers, so that no two are the same; `call look` makes a call. */
+/** Numbers its answers, so that no two are the same; `call look` makes a call. */
 function countingProvider(asked: LLMRequest[]): LLMProvider {
   return {
     async chat(request) {
@@ -53,7 +53,7 @@ const textsOf = (messages: readonly UIMessage[]) =>
   messages.map(({ parts }) => parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(' '));
 
 describe('createChatHandler', () => {
-  test('`regenerate-message` cuts the history at the message, and the model answers anew', async () => {
+  test('`regenerate-message` removes the history from the message on, and the model answers again', async () => {
     const { asked, history, chat, say } = start();
     await say(said('One', 'm1'));
     const second = await say(said('Two', 'm2'));
@@ -69,7 +69,7 @@ describe('createChatHandler', () => {
     ]);
     expect((await history()).map(({ id }) => id)).toEqual(['m1', 'turn-1', 'm2', 'turn-4']);
     expect(textsOf(await history())).toEqual(['One', 'answer 1', 'Two', 'answer 4']);
-    // Without an id it is the last answer, and with that of the user's message the answer to it.
+    // Without an id it regenerates the last answer, and with a user message's id the answer to it.
     await readMessage(
       await chat.post({ id: 'c1', trigger: 'regenerate-message', messages: [said('Two', 'm2')] }),
     );
@@ -78,7 +78,7 @@ describe('createChatHandler', () => {
     expect(textsOf(await history())).toEqual(['One', 'answer 6']);
   });
 
-  test('an id that the server does not know is refused, and the history stays', async () => {
+  test('an unknown message id is refused, and the history does not change', async () => {
     const { asked, chat, history, say } = start();
     await say(said('One', 'm1'));
     const regenerate = { id: 'c1', trigger: 'regenerate-message', messages: [] };
@@ -94,7 +94,7 @@ describe('createChatHandler', () => {
     expect(textsOf(await history())).toEqual(['One', 'answer 1']);
   });
 
-  test('a message of the user under an id of the server’s is refused, so that no id means two messages', async () => {
+  test('a user message with an id in the server’s format is refused, so that ids stay unique', async () => {
     const { asked, chat, history, say } = start();
     await say(said('One', 'm1'));
     for (const id of ['turn-1', 'turn-2', 'turn-02', 'turn-1.1', 'turn-1.1.call_0']) {
@@ -112,7 +112,7 @@ describe('createChatHandler', () => {
     expect(textsOf(await history())).toEqual(['One', 'answer 5']);
   });
 
-  test('a chat that waits for answers is neither edited nor answered anew', async () => {
+  test('a suspended chat refuses edited and regenerated messages', async () => {
     const { chat, say } = start();
     await say(said('One', 'm1'));
     await say(said('call place', 'm2'));
@@ -122,7 +122,7 @@ describe('createChatHandler', () => {
     expect((await chat.post(edited)).status).toBe(409);
   });
 
-  test('an edited message takes the place of the former one, once, however often it is sent', async () => {
+  test('an edited message replaces the original once, however often it is sent', async () => {
     const { asked, chat, history, say } = start();
     await say(said('One', 'm1'));
     await say(said('Two', 'm2'));
@@ -136,12 +136,12 @@ describe('createChatHandler', () => {
     expect(asked).toHaveLength(3);
     expect(asked.at(-1)?.messages).toEqual([{ role: 'user', content: 'One, but better' }]);
     expect(textsOf(await history())).toEqual(['One, but better', 'answer 3']);
-    // Edited back, it is a message like any other.
+    // Editing it back is an edit like any other.
     await readMessage(await chat.post({ id: 'c1', messageId: 'm1', messages: [said('One', 'm1')] }));
     expect(textsOf(await history())).toEqual(['One', 'answer 4']);
   });
 
-  test('a message that has had its turn is told again, also when its key is no longer kept', async () => {
+  test('a message that was already answered is not sent to the model again, even after its events were removed', async () => {
     const { asked, store, chat, say } = start();
     const first = await say(said('One', 'm1'));
     const again = await readMessage(await chat.post({ id: 'c1', messages: [said('One', 'm1')] }));
@@ -153,7 +153,7 @@ describe('createChatHandler', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('images and files of a message reach the model, and an address that is neither is refused', async () => {
+  test('images and files of a message reach the model, and unsupported URLs are refused', async () => {
     const { asked, chat, history } = start();
     const image = { type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,AAAA' } as const;
     const pdf = {
@@ -182,7 +182,7 @@ describe('createChatHandler', () => {
       ).toBe(422);
   });
 
-  test('GET …/messages gives what useChat had, and the stream the turn that is open', async () => {
+  test('GET …/messages returns what useChat had, and GET …/stream the open turn', async () => {
     const { store, chat, history, say } = start();
     const live = [said('call look', 'm1'), (await say(said('call look', 'm1'))).message];
     expect(await history()).toEqual(JSON.parse(JSON.stringify(live)));
@@ -190,7 +190,7 @@ describe('createChatHandler', () => {
     expect((await history()).map(({ id }) => id)).toEqual(['m1', 'turn-1', 'm2']);
     expect((await readMessage(await chat.get('c1'))).message).toEqual(waiting.message);
     await store.conversations.removeEventsOlderThan(0);
-    // What the tools gave is the model's: without the events nobody knows whether it was for the user.
+    // Without the events, it is unknown whether the results of tools were meant for the user.
     expect(textsOf(await history())).toEqual(['call look', 'Let me see. answer 2', 'call place']);
     expect(JSON.stringify(await history())).not.toContain('a lamp');
     expect(await history('c2')).toEqual([]);

@@ -70,7 +70,7 @@ function agentThatCalls(name: string, tool: string) {
   });
 }
 
-/** Tools of every kind, agents included. */
+/** Tools of every kind, including agents. */
 export const TOOLS = [
   ...PLAIN_TOOLS,
   agentThatCalls('agent', 'plain'),
@@ -81,7 +81,7 @@ type Piece =
   | { readonly type: 'text-delta' | 'reasoning-delta'; readonly text: string }
   | { readonly type: 'attachment'; readonly attachment: ReplyAttachment };
 
-/** What a model says once. */
+/** One reply of a model. */
 export interface RandomReply {
   readonly pieces: readonly Piece[];
   readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: unknown }[];
@@ -129,7 +129,7 @@ export const randomReply: fc.Arbitrary<RandomReply> = fc.record({
   ),
 });
 
-/** A model that says these, and then that it is done. */
+/** A model that sends these replies, and then a final answer. */
 export function providerOf(replies: readonly RandomReply[], onHang: () => void): LLMProvider {
   let asked = 0;
   const next = () => replies[asked++] ?? { pieces: [], calls: [], isWritten: false, end: 'whole' };

@@ -22,7 +22,7 @@ type Protocol = NonNullable<ChatHandlerOptions['protocol']>;
 
 const SAY = { description: 'Says it', parameters: { type: 'object', properties: {} } } as const;
 
-/** A chat that waits for an answer to a call of a tool. */
+/** A chat that waits for an answer to a call. */
 async function waiting(protocol: Protocol, name: 'pay' | 'book' | 'free') {
   const ran: unknown[] = [];
   const tools = [
@@ -78,7 +78,7 @@ function answered(id: string, callId: string, given: object) {
 
 const PROTOCOLS = ['ui-messages', 'events', 'ag-ui'] as const;
 
-test.each(PROTOCOLS)('an answer that does not fit is told its fault: %s', async (protocol) => {
+test.each(PROTOCOLS)('an invalid answer is refused with the validation error: %s', async (protocol) => {
   const { post, ran } = await waiting(protocol, 'book');
   const refusals = [
     { output: 99, fault: 'must be <= 4' },
@@ -95,7 +95,7 @@ test.each(PROTOCOLS)('an answer that does not fit is told its fault: %s', async 
   expect(ran).toEqual([3]);
 });
 
-test.each(PROTOCOLS)('an approval is answered by yes or no, and else told so: %s', async (protocol) => {
+test.each(PROTOCOLS)('an approval whose `approved` is not a boolean is refused: %s', async (protocol) => {
   const { post, ran } = await waiting(protocol, 'pay');
   for (const approved of ['yes', 'true', 1, null, undefined, { approved: true }]) {
     const { status, text } = await post({ approved });
@@ -107,7 +107,7 @@ test.each(PROTOCOLS)('an approval is answered by yes or no, and else told so: %s
   expect(ran).toEqual(['paid']);
 });
 
-test('what is not a grant of a budget is told so', async () => {
+test('an invalid answer to a budget question is refused', async () => {
   const { post, ran } = await waiting('ui-messages', 'free');
   for (const output of [0, 3, 1.5, '2', -1, null]) {
     const { status, text } = await post({ output });
@@ -118,7 +118,7 @@ test('what is not a grant of a budget is told so', async () => {
   expect(ran).toEqual(['free']);
 });
 
-test.each(PROTOCOLS)('of a yes and a no at once, the later one hears of it: %s', async (protocol) => {
+test.each(PROTOCOLS)('if a call is approved and refused at the same time, the later answer is refused: %s', async (protocol) => {
   const { post, ran, conversations } = await waiting(protocol, 'pay');
   const both = await Promise.all([post({ approved: true }), post({ approved: false })]);
   const late = both.filter(
@@ -129,7 +129,7 @@ test.each(PROTOCOLS)('of a yes and a no at once, the later one hears of it: %s',
   expect(ran).toEqual(late[0] === both[1] ? ['paid'] : []);
 });
 
-/** A chat of so many approvals, all but the last given, and over HTTP; nobody takes its turns until they are told to. */
+/** A chat over HTTP with so many approvals, the first `given` of them answered; no turn runs until `taking` is called. */
 async function answeredTooLate(protocol: Protocol, approvals: number, given: number) {
   const store = new MemoryRunStore();
   const pay = defineTool({ name: 'pay', ...SAY, approval: true, execute: () => 'paid' });
@@ -157,7 +157,7 @@ async function answeredTooLate(protocol: Protocol, approvals: number, given: num
   }
   const { lastEvent = 0 } = (await taker.idle('c1')) ?? {};
   await taker.close();
-  // As where somebody else was quicker by so little that both were in time to enter.
+  // As if another user had answered just before, when both answers could still enter the inbox.
   const answers = [{ id: answered.at(-1) ?? '', approved: false }];
   await store.conversations.enter({
     conversationId: 'c1',
@@ -179,9 +179,9 @@ async function answeredTooLate(protocol: Protocol, approvals: number, given: num
   return { read, lastEvent, taking: async () => void (await open().idle('c1')) };
 }
 
-describe('a reader that comes back while answers wait that are too late', () => {
+describe('a reader that reconnects while late answers wait in the inbox', () => {
   test.each(['ui-messages', 'events'] as const)(
-    'hears that there is nothing to come: %s',
+    'gets status 204: %s',
     async (protocol) => {
       const { read, lastEvent } = await answeredTooLate(protocol, 1, 1);
       expect(await read()).toEqual({ status: 204, text: '' });
@@ -189,13 +189,13 @@ describe('a reader that comes back while answers wait that are too late', () => 
     },
   );
 
-  test('gets a whole run of AG-UI that ends', async () => {
+  test('gets a complete AG-UI run', async () => {
     const { read } = await answeredTooLate('ag-ui', 1, 1);
     const { status, text } = await read();
     expect([status, text]).toEqual([200, expect.stringContaining('RUN_FINISHED')]);
   });
 
-  test('gets what it has missed of the turn, and then an end', async () => {
+  test('gets the missed events of the turn, and then the end', async () => {
     const { read, lastEvent } = await answeredTooLate('events', 1, 1);
     const { status, text } = await read(lastEvent - 1);
     expect([status, text]).toEqual([
@@ -204,7 +204,7 @@ describe('a reader that comes back while answers wait that are too late', () => 
     ]);
   });
 
-  test('hears that they were refused, and then an end', async () => {
+  test('gets the refusal of the answers, and then the end', async () => {
     const { read, lastEvent, taking } = await answeredTooLate('events', 1, 1);
     await taking();
     const { status, text } = await read(lastEvent);
@@ -215,7 +215,7 @@ describe('a reader that comes back while answers wait that are too late', () => 
     expect((await read(lastEvent + 1)).status).toBe(204);
   });
 
-  test.each(PROTOCOLS)('hears what the turn waits for, and then an end: %s', async (protocol) => {
+  test.each(PROTOCOLS)('gets what the turn waits for, and then the end: %s', async (protocol) => {
     const { read, taking } = await answeredTooLate(protocol, 2, 1);
     const { status, text } = await read(undefined, () => void taking());
     expect(status).toBe(200);

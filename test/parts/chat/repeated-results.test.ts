@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { AgUiEncoder } from '../../../src/surfaces/chat/turn-encoder.js';
 
-test('a call that is executed again after a crash has one result in the messages of AG-UI', () => {
+test('a call that is executed again after a crash has one result in the AG-UI messages', () => {
   const encoder = new AgUiEncoder({ runId: 'r1', messages: [], describeError: String });
   const execution = (status: string) => [
     { type: 'run-start' },

@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 import { nodeListener } from '../../../src/core/kernel/node-http.js';
 import { type Listening, serve } from '../../setup/loopback.js';
 
-/** A server whose handlers of requests act on the response before the stream does, as those of Express. */
+/** A server whose handlers use the response before the stream does, like those of Express. */
 function served(before: (response: ServerResponse) => void, stream: () => ReadableStream) {
   const listener = nodeListener(async () => new Response(stream()));
   return serve((request, response) => {
@@ -21,7 +21,7 @@ function ask({ url }: Listening) {
   return socket;
 }
 
-test('headers that cannot be written end the connection, also if the stream is silent at first', async () => {
+test('invalid headers close the connection, even if the stream is silent at first', async () => {
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<unknown>();
   await using server = await served(
     (response) => {
@@ -35,7 +35,7 @@ test('headers that cannot be written end the connection, also if the stream is s
   await cancelled;
 });
 
-test('a response that others end while its client reads slowly ends the stream', async () => {
+test('a response that other code ends while its client reads slowly ends the stream', async () => {
   let response: ServerResponse | undefined;
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<unknown>();
   const endless = () =>

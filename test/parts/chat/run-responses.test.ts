@@ -33,7 +33,7 @@ const TOOLS = [
   defineTool({ name: 'look', description: 'Looks', execute: () => 'seen' }),
 ];
 
-/** Calls what the user names after `call`; says secrets where it fails. */
+/** Calls what the user names after `call`; its error contains secrets. */
 const provider: LLMProvider = {
   chat: () => Promise.reject(new Error('only streams')),
   async *stream({ messages, signal }) {
@@ -58,7 +58,7 @@ const run = (content: string, scope: CallScope = {}): ToolLoopStream =>
   streamToolLoop(CONFIG, [{ role: 'user', content }] as Message[], scope);
 
 describe('toUIMessageResponse', () => {
-  test('tells a run as the AI SDK reads it, and a run that goes on as more of the same message', async () => {
+  test('streams a run for the AI SDK, and a resumed run as more of the same message', async () => {
     const first = run('call place look');
     const asked = await readMessage(toUIMessageResponse(first));
     expect(asked.violations).toEqual([]);
@@ -89,7 +89,7 @@ describe('toUIMessageResponse', () => {
     ]);
   });
 
-  test('a run that fails is an error that says nothing of the cause, unless `describeError` does', async () => {
+  test('hides the cause of a failed run, unless `describeError` returns it', async () => {
     const quiet = await readMessage(toUIMessageResponse(run('fail')));
     expect(quiet.chunks).toContainEqual({ type: 'error', errorText: 'An error occurred.' });
     expect(JSON.stringify(quiet.chunks)).not.toContain('1234');
@@ -101,7 +101,7 @@ describe('toUIMessageResponse', () => {
     expect(chunks.map(({ type }) => type)).toEqual(['start', 'error', 'finish']);
   });
 
-  test('a reader that leaves aborts the run', async () => {
+  test('aborts the run if the reader disconnects', async () => {
     const hanging = run('hang');
     const reader = toUIMessageResponse(hanging).body?.getReader();
     for (let text = ''; !text.includes('wait'); )
@@ -110,7 +110,7 @@ describe('toUIMessageResponse', () => {
     expect((await hanging.result).status).toBe('aborted');
   });
 
-  test('what is not a run, and options that are wrong, are refused', () => {
+  test('throws for anything that is not a run and for invalid options', () => {
     expect(() => toUIMessageResponse({} as never)).toThrow('streamToolLoop');
     expect(() => toUIMessageResponse(run('Hi'), { messageID: 'x' } as never)).toThrow('messageId');
     expect(() => toAgUiResponse(run('Hi'), {} as never)).toThrow('input');
@@ -118,7 +118,7 @@ describe('toUIMessageResponse', () => {
 });
 
 describe('toAgUiResponse', () => {
-  test('tells a run as AG-UI verifies it, and a run that goes on without the calls that were told', async () => {
+  test('streams a run for AG-UI, and a resumed run without the calls that were already sent', async () => {
     let state: RunState | undefined;
     const route = async (request: Request): Promise<Response> => {
       const input = (await request.json()) as { readonly messages: readonly { readonly content: string }[] };
@@ -149,7 +149,7 @@ describe('toAgUiResponse', () => {
 });
 
 describe('createChatHandler', () => {
-  test('makes its conversations itself, of a provider, a model, tools and a store', async () => {
+  test('creates its conversations from a provider, a model, tools and a store', async () => {
     const asked: LLMRequest[] = [];
     const noting: LLMProvider = {
       chat: async (request) => {
@@ -172,7 +172,7 @@ describe('createChatHandler', () => {
     await chat.close();
   });
 
-  test('options that are wrong or missing are told all at once, before anything runs', () => {
+  test('reports all invalid and missing options at once, before anything runs', () => {
     const wrong = { provider, model: '', toolz: [], store: {}, protocol: 'soap', maxIterations: -1 };
     const fault = (): string => {
       try {

@@ -9,7 +9,7 @@ import { describePostgres } from '../../services/services.js';
 import { TestSchemas } from '../postgres/test-schema.js';
 import { said } from './chat-reader.js';
 
-// A chat that one process serves and takes the turns of, and a reader that comes back to another one.
+// One process serves a chat and runs its turns; the reader reconnects to another process.
 
 const folder = mkdtempSync(join(tmpdir(), 'toolwright-second-'));
 const started: NodeProcess[] = [];
@@ -42,7 +42,7 @@ interface Frame {
   readonly data: string;
 }
 
-/** The frames of a stream until one holds a text, or its end; a reader that has enough leaves. */
+/** The frames of a stream until one contains a text, or its end; then the reader disconnects. */
 async function readFrames(response: Response, until?: string): Promise<readonly Frame[]> {
   expect(response.status).toBe(200);
   const frames: Frame[] = [];
@@ -73,7 +73,7 @@ function comeBack({ url }: ChatProcess, protocol: string, seen: number): Promise
   return fetch(`${url}/${protocol}/c1/stream`, { headers: { ...headers, 'last-event-id': `${seen}` } });
 }
 
-/** What a reader had at the first process, and what it got when it came back to the second one. */
+/** What a reader received from the first process, and from the second after reconnecting. */
 interface Heard {
   readonly before: readonly Frame[];
   readonly after: readonly Frame[];
@@ -93,7 +93,7 @@ async function readInTwo(
   return { before, after: await rest };
 }
 
-/** The message that the AI SDK makes of a stream's frames. */
+/** The message that the AI SDK builds from a stream's frames. */
 async function messageOf(frames: readonly Frame[]): Promise<UIMessage | undefined> {
   const chunks = frames.flatMap(({ data }): UIMessageChunk[] =>
     data === '[DONE]' ? [] : [JSON.parse(data)],
@@ -110,7 +110,7 @@ async function messageOf(frames: readonly Frame[]): Promise<UIMessage | undefine
 /** The tests, over a store that processes share. */
 function testsOver(newPlace: () => string): void {
   test.each([false, true])(
-    'a reader that comes back to another process gets every event once (the first one was killed: %p)',
+    'a reader that reconnects to another process gets every event once (the first process was killed: %p)',
     async (isKilled) => {
       const { before, after } = await readInTwo(newPlace(), { protocol: 'events', isKilled });
       const all = [...before, ...after];
@@ -119,7 +119,7 @@ function testsOver(newPlace: () => string): void {
       const typesOf = (type: string) => events.filter((event) => event.type === type);
       expect([typesOf('turn-start').length, typesOf('turn-end').length]).toEqual([1, 1]);
       const texts = typesOf('text-delta').map(({ text }) => text);
-      // A reply that died with its process is asked for again, and whoever has read of it is told so.
+      // A reply that was lost with its process is requested again, and its readers are notified.
       expect([typesOf('run-start').length, texts.join('')]).toEqual(
         isKilled ? [2, 'one two one two three four'] : [1, 'one two three four'],
       );
@@ -127,7 +127,7 @@ function testsOver(newPlace: () => string): void {
   );
 
   test.each([false, true])(
-    'the message of `useChat` is whole after a reader came back to another process (the first one was killed: %p)',
+    'the message of `useChat` is complete after reconnecting to another process (the first was killed: %p)',
     async (isKilled) => {
       const { before, after } = await readInTwo(newPlace(), { protocol: 'ui-messages', isKilled });
       const message = await messageOf([...before, ...after]);

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const conversations of opened.splice(0)) await conversations.close();
 });
 
-/** A model that writes so many pieces, and counts those that were taken. */
+/** A model that writes so many pieces, and counts how many were read. */
 function writer(pieces: number) {
   const written = { count: 0 };
   const provider: LLMProvider = {
@@ -27,7 +27,7 @@ function writer(pieces: number) {
   return { provider, written };
 }
 
-/** Takes some pieces of a body, and then gives whoever writes it time to write more. */
+/** Reads some pieces of a body, and then gives the writer time to write more. */
 async function take(reader: ReadableStreamDefaultReader<Uint8Array>, pieces: number): Promise<void> {
   for (let taken = 0; taken < pieces; taken += 1) await reader.read();
   for (let turn = 0; turn < 1_000; turn += 1) await new Promise((resolve) => setImmediate(resolve));
@@ -47,7 +47,7 @@ describe.each([
     (run: Parameters<typeof toAgUiResponse>[0]) => toAgUiResponse(run, { input: BODIES['ag-ui'] }),
   ],
 ] as const)('%s', (name, respond) => {
-  test(`${name} hears a model no further than its reader reads`, async () => {
+  test(`${name} reads from a model only as fast as its client reads`, async () => {
     const { provider, written } = writer(100_000);
     const run = streamToolLoop({ provider, model: 'm' }, [{ role: 'user', content: 'Go' }]);
     const reader = respond(run).body?.getReader();
@@ -62,7 +62,7 @@ describe.each([
 });
 
 test.each(['ui-messages', 'ag-ui', 'events'] as const)(
-  'createChatHandler with %s reads of a long turn no more events than its reader takes',
+  'createChatHandler with %s reads only as many events of a long turn as its client',
   async (protocol) => {
     const { provider, written } = writer(5_000);
     const conversations = new Conversations({
@@ -95,7 +95,7 @@ test.each(['ui-messages', 'ag-ui', 'events'] as const)(
     const reader = asked.body?.getReader();
     if (reader === undefined) throw new Error('there is no body');
     await take(reader, 5);
-    // The turn goes on without its reader, who has what it took.
+    // The turn continues after its reader has disconnected.
     await conversations.idle('c1');
     expect(written.count).toBe(5_000);
     expect(taken).toBeLessThan(20);

@@ -10,14 +10,14 @@ import { Conversations, defineTool, type LLMProvider } from 'toolwright';
 import { createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 
-// What `useChat` is without a page: its `Chat`, over the transport that it has by default.
+// `useChat` without a page: its `Chat` with the default transport.
 
 const opened: Conversations[] = [];
 afterEach(async () => {
   for (const conversations of opened.splice(0)) await conversations.close();
 });
 
-/** Calls the tools that the user names after `call`; writes `slowly` in two halves; repeats all else. */
+/** Calls the tools that the user names after `call`; writes `slowly` in two halves; repeats everything else. */
 function obedient(gate: Promise<void>): LLMProvider {
   return {
     chat: () => Promise.reject(new Error('only streams')),
@@ -99,7 +99,7 @@ const approvalsIn = (chat: Chat<UIMessage>) =>
     state === 'approval-requested' && approval ? [approval.id] : [],
   );
 
-/** When what was said last begins so, and the chat reads no more. */
+/** Resolves when the last text starts with this and the chat has stopped reading. */
 async function hears(chat: Chat<UIMessage>, text: string): Promise<void> {
   while (chat.status !== 'ready' || !partsOf(chat).some((part) => part.text?.startsWith(text))) {
     if (chat.error) throw chat.error;
@@ -107,8 +107,8 @@ async function hears(chat: Chat<UIMessage>, text: string): Promise<void> {
   }
 }
 
-describe('createChatHandler and the Chat of useChat', () => {
-  test('createChatHandler holds a conversation with a yes, a no, an edit and a call of the client', async () => {
+describe('createChatHandler with the Chat of useChat', () => {
+  test('supports an approval, a refusal, an edit and a client tool in one conversation', async () => {
     const { open, ran } = start();
     const { chat, edits } = open();
     await chat.sendMessage({ text: 'call place' });
@@ -128,7 +128,7 @@ describe('createChatHandler and the Chat of useChat', () => {
     await hears(chat, 'heard: Bonn');
   });
 
-  test('createChatHandler takes parallel approvals of one message, each on its own', async () => {
+  test('accepts parallel approvals of one message, each separately', async () => {
     const { open, ran } = start();
     const { chat } = open();
     await chat.sendMessage({ text: 'call place place' });
@@ -141,7 +141,7 @@ describe('createChatHandler and the Chat of useChat', () => {
     expect(partsOf(chat).map(({ state }) => state)).toContain('output-denied');
   });
 
-  test('createChatHandler shows a chat that is loaded anew in the middle what was said, and the rest', async () => {
+  test('sends the history and the rest of the open turn to a chat that is reloaded in the middle', async () => {
     const { open, ask, goOn } = start();
     const { chat } = open();
     void chat.sendMessage({ text: 'slowly' });
@@ -156,7 +156,7 @@ describe('createChatHandler and the Chat of useChat', () => {
     expect(again.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
   });
 
-  test('createChatHandler ends a turn that is aborted, and takes the next one', async () => {
+  test('ends an aborted turn, and accepts the next one', async () => {
     const { open, ask, conversations } = start();
     const { chat } = open();
     const sent = chat.sendMessage({ text: 'slowly' });
