@@ -118,16 +118,19 @@ test('an invalid answer to a budget question is refused', async () => {
   expect(ran).toEqual(['free']);
 });
 
-test.each(PROTOCOLS)('if a call is approved and refused at the same time, the later answer is refused: %s', async (protocol) => {
-  const { post, ran, conversations } = await waiting(protocol, 'pay');
-  const both = await Promise.all([post({ approved: true }), post({ approved: false })]);
-  const late = both.filter(
-    ({ status, text }) => status === 409 || /answered already|answers-refused/.test(text),
-  );
-  expect(late).toHaveLength(1);
-  expect(await conversations.idle('c1')).toMatchObject({ status: 'idle', inbox: [] });
-  expect(ran).toEqual(late[0] === both[1] ? ['paid'] : []);
-});
+test.each(PROTOCOLS)(
+  'if a call is approved and refused at the same time, the later answer is refused: %s',
+  async (protocol) => {
+    const { post, ran, conversations } = await waiting(protocol, 'pay');
+    const both = await Promise.all([post({ approved: true }), post({ approved: false })]);
+    const late = both.filter(
+      ({ status, text }) => status === 409 || /answered already|answers-refused/.test(text),
+    );
+    expect(late).toHaveLength(1);
+    expect(await conversations.idle('c1')).toMatchObject({ status: 'idle', inbox: [] });
+    expect(ran).toEqual(late[0] === both[1] ? ['paid'] : []);
+  },
+);
 
 /** A chat over HTTP with so many approvals, the first `given` of them answered; no turn runs until `taking` is called. */
 async function answeredTooLate(protocol: Protocol, approvals: number, given: number) {
@@ -180,14 +183,11 @@ async function answeredTooLate(protocol: Protocol, approvals: number, given: num
 }
 
 describe('a reader that reconnects while late answers wait in the inbox', () => {
-  test.each(['ui-messages', 'events'] as const)(
-    'gets status 204: %s',
-    async (protocol) => {
-      const { read, lastEvent } = await answeredTooLate(protocol, 1, 1);
-      expect(await read()).toEqual({ status: 204, text: '' });
-      expect(await read(lastEvent)).toEqual({ status: 204, text: '' });
-    },
-  );
+  test.each(['ui-messages', 'events'] as const)('gets status 204: %s', async (protocol) => {
+    const { read, lastEvent } = await answeredTooLate(protocol, 1, 1);
+    expect(await read()).toEqual({ status: 204, text: '' });
+    expect(await read(lastEvent)).toEqual({ status: 204, text: '' });
+  });
 
   test('gets a complete AG-UI run', async () => {
     const { read } = await answeredTooLate('ag-ui', 1, 1);

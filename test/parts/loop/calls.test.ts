@@ -247,14 +247,17 @@ describe('malformed replies', () => {
     ]);
   });
 
-  test.each([null, undefined])('call-start has empty arguments if the arguments of a call are %p', async (args) => {
-    const replies = [{ toolCalls: [{ id: 'c1', name: 'a', arguments: args }] }, { content: 'Done.' }];
-    const provider = { chat: async () => replies.shift() as never };
-    const told = [];
-    for await (const event of streamToolLoop({ provider, model: 'm', tools: [numberTool('a')] }, hello))
-      if (event.type === 'call-start') told.push(event.arguments);
-    expect(told).toEqual([{}]);
-  });
+  test.each([null, undefined])(
+    'call-start has empty arguments if the arguments of a call are %p',
+    async (args) => {
+      const replies = [{ toolCalls: [{ id: 'c1', name: 'a', arguments: args }] }, { content: 'Done.' }];
+      const provider = { chat: async () => replies.shift() as never };
+      const told = [];
+      for await (const event of streamToolLoop({ provider, model: 'm', tools: [numberTool('a')] }, hello))
+        if (event.type === 'call-start') told.push(event.arguments);
+      expect(told).toEqual([{}]);
+    },
+  );
 
   test('missing fields of a provider’s response get default values', async () => {
     const provider = { chat: async () => ({ content: null }) as never };
