@@ -40,7 +40,7 @@ function answers(pending: readonly { readonly id: string }[] | undefined, answer
   return (pending ?? []).map(({ id }) => ({ id, ...answer }) as Answer);
 }
 
-/** A model that never answers, and says when it was asked and when it was given up. */
+/** A model that never answers, with promises for its request and its abort. */
 function endless() {
   const asked = gate();
   const ended = gate();
@@ -88,7 +88,7 @@ describe('delegate', () => {
     ]);
   });
 
-  test('its events come in the run that asks, within the call', async () => {
+  test('the events of the agent arrive in the calling run, within the call', async () => {
     const { tools } = tableOf({ a: agentOf(scripted({ content: 'done' })) });
     const provider = scripted(calling('delegate', { agent: 'a', task: 'x' }, 'c1'), { content: 'ok' });
     const inner: string[] = [];
@@ -97,7 +97,7 @@ describe('delegate', () => {
     expect(inner).toEqual(expect.arrayContaining(['c1 delegate run-start', 'c1 delegate run-end']));
   });
 
-  test('returns the data of an agent that has an `output`', async () => {
+  test('returns the output of an agent that has an output schema', async () => {
     const output = { type: 'object', properties: { sum: { type: 'integer' } }, required: ['sum'] } as const;
     const { tools } = tableOf({ a: agentOf(scripted(calling('final_answer', { sum: 7 })), { output }) });
     const provider = scripted(calling('delegate', { agent: 'a', task: 'x' }), { content: 'ok' });
@@ -105,7 +105,7 @@ describe('delegate', () => {
     expect(run.toolCalls[0]?.result.forLLM).toBe('{"sum":7}');
   });
 
-  test('the description names the agents, and an unknown name is a mistake of the model that names them', async () => {
+  test('the description lists the agents, and an unknown name is an error that lists them', async () => {
     const { tools, table } = tableOf({
       research: agentOf(scripted({ content: '' }), { description: 'Finds out' }),
       pay: agentOf(scripted({ content: '' }), { description: 'Pays' }),
@@ -130,7 +130,7 @@ describe('delegate', () => {
     );
   });
 
-  test('an agent that waits suspends the run; another process resumes both', async () => {
+  test('an agent that waits suspends the run, and another process resumes both', async () => {
     const path = databasePath();
     const { pay, ran } = payTool();
     const first = scripted(calling('pay', { amount: 7 }, 'i1'));
@@ -158,7 +158,7 @@ describe('delegate', () => {
     expect(rest.asked[0]?.messages.at(-1)?.content).toContain('paid 1');
   });
 
-  test('edits are checked by the tools of the agent that waits', async () => {
+  test('edited arguments are validated by the tools of the waiting agent', async () => {
     const { pay, ran } = payTool();
     const { tools } = tableOf({ clerk: agentOf(scripted(calling('pay', { amount: 7 })), { tools: [pay] }) });
     const provider = scripted(calling('delegate', { agent: 'clerk', task: 'Pay' }));
@@ -172,7 +172,7 @@ describe('delegate', () => {
     expect(ran).toEqual([]);
   });
 
-  test('agents ask others that they may ask, as deep as `maxDepth` says', async () => {
+  test('agents delegate only to the agents they may use, and no deeper than maxDepth', async () => {
     const chief = scripted(calling('clerk', { task: 'do it' }), { content: 'chief done' });
     const clerk = scripted(calling('chief', { task: 'no, you' }), { content: 'clerk done' });
     const { tools } = tableOf(
@@ -185,7 +185,7 @@ describe('delegate', () => {
     expect(clerk.asked[1]?.messages.at(-1)?.content).toContain('2 agents are in each other');
   });
 
-  test('a policy of the run that asks holds for what its agents do', async () => {
+  test('the policy of the calling run applies to the calls of its agents', async () => {
     const { pay, ran } = payTool({ approval: false });
     const clerk = scripted(calling('pay', { amount: 7 }), { content: 'I may not.' });
     const { tools } = tableOf({ clerk: agentOf(clerk, { tools: [pay] }) });
@@ -196,7 +196,7 @@ describe('delegate', () => {
     expect(clerk.asked[1]?.messages.at(-1)?.content).toContain("'pay' was refused");
   });
 
-  test('no more agents than `maxUnderWay` are under way in one conversation; one that waited has its place', async () => {
+  test('maxUnderWay limits the running agents of a conversation, and a resumed agent counts only once', async () => {
     const { pay, ran } = payTool();
     const { tools } = tableOf(
       { clerk: agentOf(scripted(calling('pay', { amount: 7 }), { content: 'Paid.' }), { tools: [pay] }) },
@@ -221,7 +221,7 @@ describe('delegate', () => {
 });
 
 describe('delegate and budgets', () => {
-  test('what one run of an agent may spend ends it, and the run that asked goes on', async () => {
+  test('an agent that exceeds its own budget ends, and the calling run continues', async () => {
     const agent = scripted(...Array.from({ length: 9 }, () => calling('look', {})));
     const look = { name: 'look', description: 'Look', parameters: { type: 'object' }, execute: () => 'seen' };
     const { tools } = tableOf({ a: agentOf(agent, { tools: [look], budget: { steps: 2 } }) });
@@ -231,7 +231,7 @@ describe('delegate and budgets', () => {
     expect(run.toolCalls[0]?.result.forLLM).toContain('of 2 requests, 0 are left');
   });
 
-  test('what agents spend counts for the run that asks, and ends it where that is too much', async () => {
+  test('the usage of agents counts for the calling run, which ends if its budget is exceeded', async () => {
     const agent = scripted({ content: 'done' });
     const { tools } = tableOf({ a: agentOf(agent) });
     const provider = scripted(calling('delegate', { agent: 'a', task: 'x' }), { content: 'never' });
@@ -240,7 +240,7 @@ describe('delegate and budgets', () => {
     expect(agent.asked).toHaveLength(1);
   });
 
-  test('`total` is what all agents of a conversation may spend, through all of its runs', async () => {
+  test('the budget `total` applies to all agents in all runs of a conversation', async () => {
     const store = new MemoryRunStore();
     const agent = scripted(...Array.from({ length: 9 }, () => ({ content: 'done' })));
     const { tools } = tableOf({ a: agentOf(agent) }, { total: { steps: 2 }, store });
@@ -258,7 +258,7 @@ describe('delegate and budgets', () => {
   });
 });
 
-describe('a yes that stands, inside agents', () => {
+describe('a remembered approval inside agents', () => {
   const remember = { scopes: ['run', 'conversation', 'user'], by: [] } as const;
   const setup = (store: MemoryRunStore | SqliteRunStore) => {
     const { pay, ran } = payTool({ approval: { remember } } as never);
@@ -275,7 +275,7 @@ describe('a yes that stands, inside agents', () => {
     return { ran, ask };
   };
 
-  test('of a conversation lets later calls of its agents through, in other runs, and not those of others', async () => {
+  test('with scope conversation allows later calls of agents in the same conversation only', async () => {
     const store = new SqliteRunStore({ path: databasePath() });
     const { ran, ask } = setup(store);
     const scope = { conversationId: 'c1' };
@@ -293,7 +293,7 @@ describe('a yes that stands, inside agents', () => {
     store.close();
   });
 
-  test('of a run is one of the run of the agent, and ends with it', async () => {
+  test('with scope run applies to the run of the agent and ends with it', async () => {
     const { ran, ask } = setup(new MemoryRunStore());
     const { config, run } = await ask({}, 2);
     const yes = answers(run.pending, { approved: true, remember: { scope: 'run' } });
@@ -303,7 +303,7 @@ describe('a yes that stands, inside agents', () => {
     expect((await ask({})).run.status).toBe('suspended');
   });
 
-  test('of a user is one of the owner of the run that asks', async () => {
+  test('with scope user applies to the owner of the calling run', async () => {
     const { ask } = setup(new MemoryRunStore());
     const scope = { owner: { user: 'u1' } };
     const { config, run } = await ask(scope);
@@ -315,7 +315,7 @@ describe('a yes that stands, inside agents', () => {
 });
 
 describe('spawn_agent', () => {
-  test('goes on behind its call, and its answer has a turn of its own in the conversation', async () => {
+  test('continues after its call, and its answer starts a turn of the conversation', async () => {
     const hold = gate();
     const research = scripted(async () => {
       await hold.opened;
@@ -348,7 +348,7 @@ describe('spawn_agent', () => {
     expect(told.toolCalls[0]?.result.forLLM).toMatch(/^agent_1 \(research\): done, .*\nIt is 7\.$/);
   });
 
-  test('in a conversation that is kept, its answer enters as a turn, and its events are not told', async () => {
+  test('in a stored conversation, its answer starts a turn and its events are not stored', async () => {
     const hold = gate();
     const research = scripted(async () => {
       await hold.opened;
@@ -378,7 +378,7 @@ describe('spawn_agent', () => {
     store.close();
   });
 
-  test('a turn that is aborted ends what it delegates and what it has started; one that is over does not', async () => {
+  test('an aborted turn ends the agents that it delegated to and started, but not those of earlier turns', async () => {
     const [delegated, started, later] = [endless(), endless(), endless()];
     const { tools } = tableOf({
       delegated: agentOf(delegated),
@@ -408,7 +408,7 @@ describe('spawn_agent', () => {
     await later.ended;
   });
 
-  test('cancel_agent ends it, and its completion says so; other conversations neither see nor end it', async () => {
+  test('cancel_agent ends the agent with a completion; other conversations can neither see nor cancel it', async () => {
     const model = endless();
     const { tools } = tableOf({ slow: agentOf(model) });
     const registry = new ToolRegistry().register(...tools);
@@ -440,7 +440,7 @@ describe('spawn_agent', () => {
     expect(tasks.tasks).toEqual([]);
   });
 
-  test('agentTools show nobody the agents of another owner, where neither has a conversation', async () => {
+  test('agents without a conversation are visible only to their owner', async () => {
     const { tools } = tableOf({ a: agentOf(scripted({ content: 'The secret is 7.' })) });
     const registry = new ToolRegistry().register(...tools);
     const call = (name: string, args: object, user: string): Promise<ToolResult> =>
@@ -454,7 +454,7 @@ describe('spawn_agent', () => {
     expect((await call('cancel_agent', { id: 'agent_1' }, 'u2')).isError).toBe(true);
   });
 
-  test('an abort of the run that started it ends it, also where it had not begun', async () => {
+  test('an abort of the starting run ends running and waiting agents', async () => {
     const model = endless();
     const { tools, table } = tableOf({ slow: agentOf(model) });
     const stop = new AbortController();
@@ -482,14 +482,14 @@ describe('spawn_agent', () => {
     expect(table.describeSpawned(undefined).match(/ended early/g)).toHaveLength(2);
   });
 
-  test('where nobody hears of completions, it is awaited', async () => {
+  test('waits for the agent if nothing receives completions', async () => {
     const { tools } = tableOf({ a: agentOf(scripted({ content: 'done' })) });
     const provider = scripted(calling('spawn_agent', { agent: 'a', task: 'x' }), { content: 'ok' });
     const run = await runToolLoop({ provider, model: 'm', tools }, hello);
     expect(run.toolCalls).toMatchObject([{ status: 'success', result: { forLLM: 'done' } }]);
   });
 
-  test('the run that started it keeps its owner, policy and depth for it, and hears none of its events', async () => {
+  test('the agent has the policy of the starting run, which does not receive its events', async () => {
     const { pay, ran } = payTool({ approval: false });
     const seen: unknown[] = [];
     const hold = gate();
@@ -523,7 +523,7 @@ describe('spawn_agent', () => {
     expect(seen).not.toContain('run-end');
   });
 
-  test('what it waits for nobody can answer: it ends with an error, and leaves nothing in the store', async () => {
+  test('an agent that needs an answer ends with an error and leaves nothing in the store', async () => {
     const { pay, ran } = payTool();
     const store = new MemoryRunStore();
     const { tools } = tableOf({ clerk: agentOf(scripted(calling('pay', { amount: 7 })), { tools: [pay] }) });
@@ -539,7 +539,7 @@ describe('spawn_agent', () => {
     expect(await store.list()).toEqual({ runs: [] });
   });
 
-  test('`maxUnderWay` holds for what was started, too; `dispose` ends all', async () => {
+  test('maxUnderWay also limits started agents, and dispose ends all', async () => {
     const model = endless();
     const { tools, table } = tableOf({ slow: agentOf(model) }, { maxUnderWay: 1 });
     const registry = new ToolRegistry().register(...tools);
@@ -559,7 +559,7 @@ describe('spawn_agent', () => {
 });
 
 describe('agentTools', () => {
-  test('does not offer what permissions deny', () => {
+  test('agentTools omits what permissions deny', () => {
     const table = new Agents({
       agents: { deploy: agentOf(scripted({ content: '' })), look: agentOf(scripted({ content: '' })) },
     });
@@ -585,7 +585,7 @@ describe('agentTools', () => {
     expect(() => agentTools(table, { names: ['lok'] })).toThrow("there is no agent 'lok'");
   });
 
-  test('a table tells all that is wrong with it at once', () => {
+  test('new Agents reports all errors of a table together', () => {
     const provider = scripted({ content: '' });
     const wrong = () =>
       new Agents({
@@ -614,7 +614,7 @@ describe('agentTools', () => {
   });
 });
 
-test('an agent behind a background tool is a job of an engine, its name and task being plain data', async () => {
+test('an agent can run inside a background tool as a job of an engine', async () => {
   const store = new MemoryRunStore();
   const engine = new MemoryJobEngine();
   const { table } = tableOf({ research: agentOf(scripted({ content: 'It is known.' })) });

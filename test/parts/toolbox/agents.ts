@@ -7,7 +7,7 @@ export const hello: readonly Message[] = [{ role: 'user', content: 'Pay what is 
 
 type Steps = ConstructorParameters<typeof ScriptedProvider>[0];
 
-/** A provider that keeps what it was asked, and whose every reply cost the same. */
+/** A scripted provider that records its requests and reports the same usage for every reply. */
 export function scripted(...steps: Steps) {
   const provider = new ScriptedProvider(
     steps.map((step) => (typeof step === 'function' ? step : { usage, ...step })) as Steps,
@@ -27,7 +27,7 @@ export function calling(name: string, args: object, id = `${name}_1`) {
   return { toolCalls: [{ id, name, arguments: args }] } as never;
 }
 
-/** A tool that pays once somebody has said yes; `ran` has what it was asked for. */
+/** A tool that pays after an approval; `ran` contains the arguments of its calls. */
 export function payTool(more: Partial<ToolDefinition> = {}) {
   const ran: unknown[] = [];
   const pay = defineTool({
@@ -41,12 +41,12 @@ export function payTool(more: Partial<ToolDefinition> = {}) {
   return { ran, pay };
 }
 
-/** An agent that says what it is scripted to say. */
+/** An agent with a scripted provider. */
 export function agentOf(provider: NamedAgent['provider'], more: Partial<NamedAgent> = {}): NamedAgent {
   return { description: 'Does it', provider, model: 'small', ...more };
 }
 
-/** The tools of a table, and the table. */
+/** A table of agents and its tools. */
 export function tableOf(agents: AgentsOptions['agents'], more: Partial<AgentsOptions> = {}) {
   const table = new Agents({ agents, ...more });
   return { table, tools: agentTools(table) };

@@ -38,7 +38,7 @@ async function kept(conversations: Conversations, id: string) {
 const handOff = (agent: string, note = 'about the invoice') => calling('hand_off', { agent, note });
 
 describe('HandOffs', () => {
-  test('the agent that a conversation is handed to answers the turn, and has those that follow until it hands back', async () => {
+  test('the agent that receives a conversation answers this turn and all later ones until it hands back', async () => {
     const front = scripted(
       { content: 'Hello.' },
       handOff('billing'),
@@ -75,7 +75,7 @@ describe('HandOffs', () => {
     expect(desk.agentOf(conversation.messages)).toBe('front');
   });
 
-  test('who has a conversation is known from its history: in a store, in another process, with what it waits for', async () => {
+  test('the current agent is read from the history, in another process and with pending calls', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'hand-offs-'));
     folders.push(folder);
     const path = join(folder, 'runs.sqlite');
@@ -109,7 +109,7 @@ describe('HandOffs', () => {
     second.store.close();
   });
 
-  test('HandOffs keep the policy of an agent through all of its turns, beside that of the conversation', async () => {
+  test('the policies of the agent and of the conversation apply in all turns of the agent', async () => {
     const { pay, ran } = payTool({ approval: false });
     const billing = scripted(
       ...[1, 2].flatMap((amount) => [calling('pay', { amount }), { content: 'I may not.' }]),
@@ -123,7 +123,7 @@ describe('HandOffs', () => {
     expect(ran).toEqual([]);
   });
 
-  test('a hand-off that fails, is refused or names nobody changes nothing', async () => {
+  test('a hand-off that fails, is refused or names an unknown agent changes nothing', async () => {
     const desk = deskOf(scripted(), scripted());
     const asked = (id: string, agent: string): Message => ({
       role: 'assistant',
@@ -163,7 +163,7 @@ describe('HandOffs', () => {
     expect(desk.agentOf(refused.messages)).toBe('front');
   });
 
-  test('an agent whose run fails leaves the conversation where it was, and the run goes on', async () => {
+  test('an agent whose run fails does not receive the conversation, and the calling run continues', async () => {
     const broken = scripted(() => {
       throw new Error('no model');
     });
@@ -174,7 +174,7 @@ describe('HandOffs', () => {
     expect(desk.agentOf(run.messages)).toBe('front');
   });
 
-  test('does not offer what permissions deny, and tells what is wrong with it', () => {
+  test('omits agents that permissions deny, and throws for invalid options', () => {
     const provider = scripted();
     const agents = new Agents({ agents: { front: agentOf(provider), billing: agentOf(provider) } });
     const permissions = new Permissions({
@@ -192,7 +192,7 @@ describe('HandOffs', () => {
 });
 
 describe('Conversations', () => {
-  test('`config` is told what was said before the turn, the same when the turn goes on', async () => {
+  test('pass the messages before the turn to config, and the same messages when the turn continues', async () => {
     const told: (readonly Message[])[] = [];
     const { pay } = payTool();
     const provider = scripted({ content: 'Hello.' }, calling('pay', { amount: 1 }), { content: 'Paid.' });

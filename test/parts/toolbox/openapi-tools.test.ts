@@ -48,7 +48,7 @@ function registryOf(paths: object, others: object = {}, options: OpenApiOptions 
   return new ToolRegistry().register(...toolsFromOpenApi(documentOf(paths, others), { server, ...options }));
 }
 
-/** The operation `call` of one path, and the request that a call of it makes. */
+/** The operation `call` of one path, and the request that a call of it sends. */
 async function requestOf(operation: object, args: object, path = '/orders'): Promise<Heard> {
   const registry = registryOf({ [path]: { get: { operationId: 'call', ...operation } } });
   const { isError, forLLM } = await registry.execute('call', args);
@@ -67,8 +67,8 @@ function faultsOf(document: unknown, options: OpenApiOptions = {}): readonly str
   return [];
 }
 
-describe('toolsFromOpenApi: what the model is offered', () => {
-  test('operations are tools with names, descriptions, schemas and what their methods mean', () => {
+describe('tool definitions of toolsFromOpenApi', () => {
+  test('operations become tools with names, descriptions, schemas and annotations of their methods', () => {
     const Order = {
       type: 'object',
       properties: { item: text, next: { $ref: '#/components/schemas/Order' } },
@@ -145,7 +145,7 @@ describe('toolsFromOpenApi: what the model is offered', () => {
     ]);
   });
 
-  test('schemas of 3.0 are told in the dialect of today, without what only answers have', async () => {
+  test('schemas of OpenAPI 3.0 are converted to current JSON Schema without readOnly properties', async () => {
     const schema = {
       type: 'object',
       required: ['id', 'price'],
@@ -182,7 +182,7 @@ describe('toolsFromOpenApi: what the model is offered', () => {
     });
   });
 
-  test('include takes ids or a function, and what is deprecated is left out otherwise', () => {
+  test('include selects operations by id or function; deprecated ones are omitted by default', () => {
     const paths = {
       '/a': { get: { operationId: 'a', tags: ['x'] }, post: { operationId: 'b', deprecated: true } },
     };
@@ -193,7 +193,7 @@ describe('toolsFromOpenApi: what the model is offered', () => {
   });
 });
 
-describe('toolsFromOpenApi: what the server is sent', () => {
+describe('requests of toolsFromOpenApi', () => {
   const query = (name: string, others: object) => ({
     parameters: [{ name, in: 'query', schema: {}, ...others }],
   });
@@ -216,7 +216,7 @@ describe('toolsFromOpenApi: what the server is sent', () => {
       '/v1/orders?q=%7B%22a%22%3A1%7D',
     ],
     [query('q', {}), {}, '/v1/orders'],
-  ])('%j with %j', async (operation, args, url) => {
+  ])('the query of %j is serialized from %j', async (operation, args, url) => {
     expect((await requestOf(operation, args)).url).toBe(url);
   });
 
@@ -227,14 +227,14 @@ describe('toolsFromOpenApi: what the server is sent', () => {
     ['label', true, [1, 2], '.1.2'],
     ['matrix', true, [1, 2], ';id=1;id=2'],
     ['matrix', false, 5, ';id=5'],
-  ])('a path in the style %s, exploded %j, of %j', async (style, explode, value, part) => {
+  ])('a path in style %s with explode %j is serialized from %j', async (style, explode, value, part) => {
     const parameters = [{ name: 'id', in: 'path', required: true, schema: {}, style, explode }];
     expect((await requestOf({ parameters }, { id: value }, '/orders/{id}/x')).url).toBe(
       `/v1/orders/${part}/x`,
     );
   });
 
-  test('headers and cookies have one line each, whatever the model says', async () => {
+  test('headers and cookies cannot contain line breaks or further values', async () => {
     const parameters = [
       { name: 'X-Note', in: 'header', schema: text },
       { name: 'Authorization', in: 'header', schema: text },
@@ -248,7 +248,7 @@ describe('toolsFromOpenApi: what the server is sent', () => {
     ]);
   });
 
-  test('no argument leaves its part of a path', async () => {
+  test('no argument can leave its segment of the path', async () => {
     const registry = registryOf({
       '/orders/{id}/lines': { get: { operationId: 'call', parameters: [{ ...id, schema: text }] } },
     });
@@ -271,7 +271,7 @@ describe('toolsFromOpenApi: what the server is sent', () => {
     );
   });
 
-  test('bodies are JSON, forms or text', async () => {
+  test('bodies are sent as JSON, form or text', async () => {
     const post = (type: string) => ({
       post: { operationId: 'call', requestBody: { required: true, content: { [type]: { schema: {} } } } },
     });
@@ -294,7 +294,7 @@ describe('toolsFromOpenApi: what the server is sent', () => {
     ]);
   });
 
-  test('credentials go where their schemes say, the first choice that can be filled, and no model sees them', async () => {
+  test('credentials are sent as their schemes require and never shown to the model', async () => {
     const components = {
       securitySchemes: {
         key: { type: 'apiKey', in: 'query', name: 'api key' },
@@ -321,7 +321,7 @@ describe('toolsFromOpenApi: what the server is sent', () => {
     expect(await sent([{}], {})).toEqual(['/v1/x', undefined]);
   });
 
-  test('a failure tells what the server said', async () => {
+  test('an error response is returned with its status and body', async () => {
     answer = { status: 422, body: '{"error":"no such item"}' };
     const { isError, forLLM } = await registryOf({ '/x': { get: { operationId: 'call' } } }).execute(
       'call',
@@ -334,7 +334,7 @@ describe('toolsFromOpenApi: what the server is sent', () => {
     );
   });
 
-  test('permissions decide about each call by the method and the address', async () => {
+  test('permissions decide each call by tool and host', async () => {
     const operations = { get: { operationId: 'look' }, post: { operationId: 'order' } };
     const tools = toolsFromOpenApi(documentOf({ '/orders': operations }), { server });
     const outcomes = async (permissions: Permissions) => {
@@ -361,7 +361,7 @@ describe('toolsFromOpenApi: what the server is sent', () => {
     expect(await outcomes(new Permissions({ mode: 'auto', rules: [noHost] }))).toEqual([false, false, []]);
   });
 
-  test('a server in a private network is asked only where the application names it', async () => {
+  test('a server in a private network is called only if the application names it', async () => {
     const document = documentOf({ '/x': { get: { operationId: 'call' } } }, { servers: [{ url: server }] });
     const tools = new ToolRegistry().register(...toolsFromOpenApi(document));
     const { isError, forLLM } = await tools.execute('call', {});
@@ -373,8 +373,8 @@ describe('toolsFromOpenApi: what the server is sent', () => {
   });
 });
 
-describe('toolsFromOpenApi: mistakes', () => {
-  test('all of a document are thrown at once, those of what is left out excepted', () => {
+describe('errors of toolsFromOpenApi', () => {
+  test('all errors of the selected operations are thrown together', () => {
     const paths = {
       '/a': {
         get: { operationId: 'a', parameters: [{ $ref: '#/components/parameters/none' }, { in: 'query' }] },
@@ -393,7 +393,7 @@ describe('toolsFromOpenApi: mistakes', () => {
     ]);
   });
 
-  test('what is not a document, and a document without a server', () => {
+  test('throws for a value that is not a document, a document without a server and unknown options', () => {
     const [problem] = ['that is not an OpenAPI document of version 3.0 or 3.1'];
     for (const document of [undefined, null, 'x', {}, { swagger: '2.0' }, { openapi: '4.0.0' }])
       expect(faultsOf(document)).toEqual([`toolsFromOpenApi: ${problem}`]);
@@ -401,7 +401,7 @@ describe('toolsFromOpenApi: mistakes', () => {
     expect(() => toolsFromOpenApi(documentOf({}), { sever: 'x' } as OpenApiOptions)).toThrow('server');
   });
 
-  test('references that lead to nothing or only to each other, paths without their parameters, no operations', () => {
+  test('reports broken and circular references, undeclared path parameters and invalid operations', () => {
     const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
     const schemas = { A: ref('B'), B: ref('A'), Tree: { properties: { left: ref('Tree') } } };
     const queries = ['A', 'Nothing', 'Tree', 'A'].map((name, index) => ({

@@ -89,7 +89,7 @@ describe('schedule_prompt', () => {
     [{ cron: '*/2 * * * *' }, "'*/2 * * * *' comes too often: there have to be 5 minutes"],
     [{ cron: '0,1 9 1 * *' }, 'comes too often'],
     [{ everyMinutes: 4 }, 'every 4 minutes is too often: there have to be 5 minutes between two times'],
-  ])('%j is told as a mistake, and nothing is kept', async (when, told) => {
+  ])('%j is reported as an error, and nothing is stored', async (when, told) => {
     const { schedule, store } = setUp();
     const { text, isError } = await schedule(when);
     expect({ text, isError }).toEqual({ text: expect.stringContaining(told), isError: true });
@@ -97,13 +97,13 @@ describe('schedule_prompt', () => {
     expect(store.schedules.listSchedules()).toEqual([]);
   });
 
-  test('a strict provider sends null for what is left out', async () => {
+  test('accepts null for options that are left out, as strict providers send it', async () => {
     const { schedule } = setUp();
     const when = { at: null, inMinutes: 20, everyMinutes: null, cron: null, timeZone: null };
     expect((await schedule(when)).isError).toBe(false);
   });
 
-  test('the limits are the options', async () => {
+  test('the limits come from the options', async () => {
     const { schedule } = setUp({ maxSchedules: 2, minIntervalMs: MINUTE });
     expect((await schedule({ everyMinutes: 1 })).isError).toBe(false);
     expect((await schedule({ cron: '* * * * *' })).isError).toBe(false);
@@ -118,7 +118,7 @@ describe('schedule_prompt', () => {
     expect(told).toEqual([false, false, true]);
   });
 
-  test('a call that is made again schedules nothing twice', async () => {
+  test('a repeated call schedules only once', async () => {
     const { schedule, store, clock } = setUp();
     await schedule({ inMinutes: 5 }, { callId: 'call_1' });
     clock.now += MINUTE;
@@ -131,7 +131,7 @@ describe('schedule_prompt', () => {
     ]);
   });
 
-  test('nothing is scheduled outside of a conversation', async () => {
+  test('nothing can be scheduled outside of a conversation', async () => {
     const { call } = setUp();
     for (const [name, args] of [
       ['schedule_prompt', { text: 'x', inMinutes: 1 }],
@@ -147,7 +147,7 @@ describe('schedule_prompt', () => {
   });
 });
 
-test('schedule_prompt keeps nothing for a conversation that is not kept in the store', async () => {
+test('schedule_prompt refuses a conversation that is not in the store', async () => {
   const { schedule, store } = setUp();
   expect(await schedule({ inMinutes: 5 }, { conversationId: 'of this process' })).toEqual({
     text: 'Nothing was scheduled: this conversation is not kept in the store of schedules, and nothing would arrive in it.',
@@ -157,7 +157,7 @@ test('schedule_prompt keeps nothing for a conversation that is not kept in the s
 });
 
 describe('list_schedules and cancel_schedule', () => {
-  test('see those of the conversation and its owner', async () => {
+  test('access only schedules of the same conversation and owner', async () => {
     const { schedule, call } = setUp();
     const owner = { user: 'u1' };
     await schedule({ cron: '0 9 * * *', timeZone: 'Asia/Tokyo' }, { owner });
@@ -187,7 +187,7 @@ describe('list_schedules and cancel_schedule', () => {
 });
 
 describe('Schedules', () => {
-  test('is what the toolset is injected with, and an application schedules by it, too', async () => {
+  test('can be injected into ScheduleTools and called by the application', async () => {
     const { store } = setUp();
     const schedules = new Schedules({ store });
     const container = { resolve: <Instance>() => new ScheduleTools(schedules) as Instance };
@@ -207,7 +207,7 @@ describe('Schedules', () => {
     expect(await schedules.cancel(kept?.id ?? '', of)).toBe(true);
   });
 
-  test('refuses what an author has got wrong', async () => {
+  test('throws for invalid options and arguments', async () => {
     const { store } = setUp();
     expect(() => new Schedules({} as never)).toThrow(expect.objectContaining({ code: 521 }));
     expect(() => new Schedules({ store: { schedules: {} } as never })).toThrow('keeps schedules');

@@ -41,7 +41,7 @@ function faults(): readonly string[] {
 }
 
 describe('skillTools', () => {
-  test('skills are tools by their descriptions, in the order of their names; other folders and files are none', () => {
+  test('skills become tools ordered by name; other folders and files are ignored', () => {
     writeSkill('pdf-forms', 'Fills PDF forms. Use when there is a form.');
     writeSkill('charts', '"Draws: charts"');
     write('notes/readme.md', 'no skill');
@@ -61,7 +61,7 @@ describe('skillTools', () => {
     ]);
   });
 
-  test('a skill is read when it is used: its text and its files, then the files', async () => {
+  test('a skill is read at the time of the call, with its text and its list of files', async () => {
     writeSkill('pdf', 'Fills forms', '# How\n\nRun scripts/fill.py.');
     write('pdf/scripts/fill.py', 'print(1)');
     write('pdf/forms.md', 'About forms');
@@ -73,7 +73,7 @@ describe('skillTools', () => {
     expect((await tools.execute('skill_pdf', { file: 'scripts/fill.py' })).forLLM).toBe('print(1)');
   });
 
-  test('what lies outside of the skill is not there, whatever leads to it', async () => {
+  test('files outside of the skill cannot be read, by path or through links', async () => {
     writeSkill('pdf', 'Fills forms');
     write('secret.txt', 'secret');
     symlinkSync(join(folder, 'secret.txt'), join(folder, 'pdf/link.txt'));
@@ -97,7 +97,7 @@ describe('skillTools', () => {
     expect((await tools.execute('skill_pdf', { file: 'blob' })).forLLM).toBe('blob is not text.');
   });
 
-  test('what a skill reads is judged by rules of paths: as it is named, and where links lead', async () => {
+  test('path rules apply to the files of a skill by name and by link target', async () => {
     write('project/skills/w/SKILL.md', '---\nname: w\ndescription: W\n---\ntext of w');
     write('project/skills/w/.env.prod', 'secret');
     write('project/skills/w/a.md', 'harmless');
@@ -128,7 +128,7 @@ describe('skillTools', () => {
     expect(await reads([{ decision: 'deny', path: 'u/SKILL.md' }], 'skill_u')).toBe(false);
   });
 
-  test('what a skill outside of the folder reads is judged by rules of absolute paths, too', async () => {
+  test('rules with absolute paths also apply to skills outside of the folder', async () => {
     write('project/skills/w/SKILL.md', '---\nname: w\ndescription: W\n---\ntext of w');
     write('real/u/SKILL.md', '---\nname: u\ndescription: U\n---\ntext of u');
     write('real/u/notes.txt', 'notes');
@@ -153,7 +153,7 @@ describe('skillTools', () => {
     expect(await read({ path: '**/elsewhere/**' })).toBe('read');
   });
 
-  test('a skill that a link leads out to is refused, and one that becomes such a link gives nothing', async () => {
+  test('a skill behind a link that leads out is refused, even if the link was created later', async () => {
     write('ext/SKILL.md', '---\nname: z\ndescription: Z\n---\ntext');
     write('ext/secret.txt', 'secret');
     write('sk/good/SKILL.md', '---\nname: good\ndescription: Good\n---\ntext');
@@ -184,7 +184,7 @@ describe('skillTools', () => {
     }
   });
 
-  test('a script of a skill is run by shell tools alone, behind their permissions', async () => {
+  test('scripts of a skill run only by shell tools, under their permissions', async () => {
     const script = 'pdf/scripts/fill.sh';
     const program = 'node pdf/scripts/fill.mjs';
     write('pdf/SKILL.md', '---\nname: pdf\ndescription: Fills forms\n---\nRun scripts/fill.mjs.');
@@ -208,14 +208,14 @@ describe('skillTools', () => {
     expect(await runs({ mode: 'ask' }, program)).toBe(false);
     expect(await runs({ mode: 'ask', rules: [allow(program)] }, program)).toBe(true);
     expect(await runs({ mode: 'auto', rules: [{ decision: 'deny', command: 'node' }] }, program)).toBe(false);
-    // A rule that allows a script allows what the script does; without one it does not run.
+    // A rule that allows a script also allows everything the script does.
     for (const command of [script, `bash ${script}`]) {
       expect(await runs({ mode: 'auto' }, command)).toBe(false);
       expect(await runs({ mode: 'auto', rules: [allow(command)] }, command)).toBe(true);
     }
   });
 
-  test('a pipe is not text of a skill, and nobody waits for it; nor is what is too large', async () => {
+  test('pipes and files that are too large are refused as skill files', async () => {
     writeSkill('pdf', 'Fills forms');
     execFileSync('mkfifo', [join(folder, 'pdf/pipe.md')]);
     const { forLLM } = await registry().execute('skill_pdf', { file: 'pipe.md' });
@@ -229,7 +229,7 @@ describe('skillTools', () => {
     ]);
   });
 
-  test('mistakes of all skills are thrown at once', () => {
+  test('the errors of all skills are thrown together', () => {
     write('a/SKILL.md', 'no front matter');
     write('b/SKILL.md', '---\nname: [\n---\n');
     write('c/SKILL.md', '---\nname: Not A Name\n---\n');
@@ -246,7 +246,7 @@ describe('skillTools', () => {
     expect(faults()).toEqual([`skillTools: folder names ${folder}, which is not there`]);
   });
 
-  test('skills with Windows line ends and a byte order mark are read as well', async () => {
+  test('skills with Windows line endings and a byte order mark are read', async () => {
     write('w/SKILL.md', '\uFEFF---\r\nname: w\r\ndescription: >\r\n  two\r\n  lines\r\n---\r\ntext\r\n');
     const tools = registry();
     expect(tools.get('skill_w')?.description).toBe('two lines');

@@ -7,7 +7,7 @@ const TASKS = [{ text: 'look', status: 'done' }, { text: 'change', status: 'doin
 const SHOWN = '1. [x] look\n2. [~] change\n3. [ ] test';
 
 describe('write_tasks and read_tasks', () => {
-  test('each conversation has a list of its own, and changes are told as progress', async () => {
+  test('each conversation has its own list, and changes are reported as progress', async () => {
     const updates: unknown[] = [];
     const tools = new ToolRegistry().register(...taskTools());
     const written = await tools.executeWithContext(
@@ -31,7 +31,7 @@ describe('write_tasks and read_tasks', () => {
     expect((await read('c2')).forLLM).toBe('There are no tasks.');
   });
 
-  test('the list goes on in the next run of the conversation', async () => {
+  test('the list is available in the next run of the conversation', async () => {
     const tools = new ToolRegistry().register(...taskTools());
     const run = (toolCalls: object[]) =>
       runToolLoop(
@@ -44,7 +44,7 @@ describe('write_tasks and read_tasks', () => {
     expect(toolCalls[0]?.result.forLLM).toBe(SHOWN);
   });
 
-  test('outside of a conversation each run has a list of its own, and without a run each owner', async () => {
+  test('outside of a conversation, each run or owner has its own list', async () => {
     const tools = new ToolRegistry().register(...taskTools());
     const run = (toolCalls: object[], owner?: unknown) =>
       runToolLoop(
@@ -69,7 +69,7 @@ describe('write_tasks and read_tasks', () => {
     ]);
   });
 
-  test('where lists are kept is injected', async () => {
+  test('the storage of the lists can be injected', async () => {
     const kept: Record<string, readonly TaskItem[]> = {};
     class Kept extends TaskLists {
       override read(key: string) {
@@ -85,7 +85,7 @@ describe('write_tasks and read_tasks', () => {
     expect(kept).toEqual({ c: [{ text: 'x', status: 'open' }] });
   });
 
-  test('lists in memory do not grow without end', () => {
+  test('lists in memory are limited to the newest 10,000', () => {
     const lists = new TaskLists();
     const tasks = [{ text: 'x', status: 'open' }] as const;
     for (let index = 0; index < 10_050; index += 1) lists.write(`c${index}`, tasks);

@@ -26,7 +26,7 @@ function shellOver(files: MemoryFileSystem | DiskFileSystem) {
 test.each([
   ['on disk', () => new DiskFileSystem({ root: newFolder(FILES) })],
   ['in memory', () => new MemoryFileSystem(FILES)],
-])('commands without processes read and change the files of a file system: %s', async (_where, make) => {
+])('virtualShell reads and changes the files of a file system: %s', async (_where, make) => {
   const run = shellOver(make());
   expect(await run('sort a.txt | head -2; pwd; cat dir/*.txt')).toMatch(/^a\nb\n\/work\ntwo\n/);
   expect(
@@ -38,7 +38,7 @@ test.each([
   expect(await run('cat nowhere; mkdir empty; ls -d empty')).toContain('empty\n');
 });
 
-test('start no program, and reach nothing outside of the file system, nor what is denied', async () => {
+test('virtualShell starts no program and accesses nothing outside of the file system or denied', async () => {
   const outside = newFolder({ 'secret.txt': 'S3CRET\n' });
   const folder = newFolder(FILES);
   const run = shellOver(new DiskFileSystem({ root: folder }));
@@ -56,7 +56,7 @@ test('start no program, and reach nothing outside of the file system, nor what i
   expect(textsOf(join(folder, 'dir'))).toEqual({ 'b.txt': 'two\n' });
 });
 
-test('ends a command by its time limit', async () => {
+test('virtualShell ends a command at its time limit', async () => {
   const run = shellOver(new MemoryFileSystem(FILES));
   expect(await run('sleep 600; echo x', { seconds: 1 })).toMatch(/took too long/);
 });

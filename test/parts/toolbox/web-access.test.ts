@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-/** A server on this machine that says what it heard. */
+/** A server on this machine that records its requests. */
 async function serve(answer: RequestListener) {
   const heard: IncomingMessage[] = [];
   const server = createServer((request, response) => {
@@ -90,11 +90,11 @@ describe('WebAccess and private networks', () => {
     'http://①②⑦.0.0.1/',
   ];
 
-  test.each(PRIVATE)('%s is not asked', async (url) => {
+  test.each(PRIVATE)('%s is refused', async (url) => {
     expect(await faultOf(new WebAccess(), url)).toMatch(/is in a private network|There is no host/);
   });
 
-  test('nothing reaches a server of this machine, by whatever name, notation or redirect', async () => {
+  test('no name, notation or redirect reaches a server on this machine', async () => {
     let connections = 0;
     const server = createSocketServer((socket) => {
       connections += 1;
@@ -129,19 +129,19 @@ describe('WebAccess and private networks', () => {
   });
 
   test.each(['::127.0.0.1', '::7f00:1', 'fe80::1%lo', '::1%lo', '::ffff:10.0.0.1', '64:ff9b:1::808:808'])(
-    'a name that leads to %s is not asked',
+    'a name that resolves to %s is refused',
     async (address) => {
       const web = new WebAccess({ resolve: async () => [address] });
       expect(await faultOf(web, 'http://elsewhere.test/')).toContain('is in a private network');
     },
   );
 
-  test('a name that has one private address among public ones is not asked', async () => {
+  test('a name with one private address among public ones is refused', async () => {
     const web = new WebAccess({ resolve: async () => ['93.184.216.34', '10.1.2.3'] });
     expect(await faultOf(web, 'http://two-faces.test/')).toContain('is in a private network');
   });
 
-  test('the connection goes to the address that was looked at, whatever the name says afterwards', async () => {
+  test('the connection uses the address that was checked, without resolving the name again', async () => {
     const site = await serve((_request, response) => response.end('the one that was looked at'));
     let asked = 0;
     const resolve = async () => {
@@ -153,7 +153,7 @@ describe('WebAccess and private networks', () => {
     expect(site.heard[0]?.headers.host).toBe(`site.test:${site.port}`);
   });
 
-  test('a name that resolves otherwise after a redirect is looked at anew', async () => {
+  test('the name in a redirect is resolved and checked again', async () => {
     const site = await serve((_request, response) => {
       response.writeHead(302, { location: 'http://rebound.test/secret' }).end();
     });
@@ -163,7 +163,7 @@ describe('WebAccess and private networks', () => {
     );
   });
 
-  test('a redirect into this machine is not followed', async () => {
+  test('a redirect to this machine is not followed', async () => {
     const site = await serve((_request, response) =>
       response.writeHead(307, { location: 'http://[::1]:1/' }).end(),
     );
@@ -171,7 +171,7 @@ describe('WebAccess and private networks', () => {
     expect(site.heard).toHaveLength(1);
   });
 
-  test('random addresses of private networks are never asked, in any notation', async () => {
+  test('random private addresses are refused in any notation', async () => {
     const networks = fc.constantFrom(
       [10, 0, 0, 0, 8],
       [127, 0, 0, 0, 8],
@@ -228,7 +228,7 @@ describe('WebAccess and lists of hosts', () => {
     [{ deny: ['example.com'] }, 'https://example.com/', false],
     [{ allow: ['*.example.com'], deny: ['bad.example.com'] }, 'https://bad.example.com/', false],
     [{ deny: ['bücher.example'] }, 'https://xn--bcher-kva.example/', false],
-  ] as const)('%j: %s', async (options, url, isAsked) => {
+  ] as const)('with %j, the address %s is allowed or refused', async (options, url, isAsked) => {
     expect((await outcome(options, url)) === 'asked').toBe(isAsked);
   });
 
@@ -238,11 +238,11 @@ describe('WebAccess and lists of hosts', () => {
     ['javascript:alert(1)', 'Only http and https'],
     ['example.com', 'That is not an address'],
     ['https://user:secret@example.com/', 'with a user or a password'],
-  ])('%s is refused', async (url, message) => {
+  ])('the address %s is refused', async (url, message) => {
     expect(await outcome({}, url)).toContain(message);
   });
 
-  test('what is not a name of a host is a mistake of the application', () => {
+  test('throws for an option that is not a host name', () => {
     expect(() => new WebAccess({ allow: ['https://example.com/'] })).toThrow(/allow/);
     expect(() => new WebAccess({ deny: ['a b'] })).toThrow(/deny/);
     expect(() => new WebAccess({ allow: undefined })).toThrow(/allow/);
@@ -250,7 +250,7 @@ describe('WebAccess and lists of hosts', () => {
 });
 
 describe('WebAccess', () => {
-  test('follows redirects as browsers do, and keeps secrets with their origin', async () => {
+  test('follows redirects like browsers, and sends credentials only to the original origin', async () => {
     const other = await serve((request, response) => response.end(JSON.stringify(request.headers)));
     const site = await serve((request, response) => {
       if (request.url === '/see-other') response.writeHead(303, { location: '/there' }).end();
@@ -266,7 +266,7 @@ describe('WebAccess', () => {
     expect([away.authorization, away.accept]).toEqual([undefined, 'text/*']);
   });
 
-  test('ends a circle of redirects', async () => {
+  test('stops after maxRedirects', async () => {
     const site = await serve((_request, response) => response.writeHead(302, { location: '/' }).end());
     expect(await faultOf(local({ maxRedirects: 3 }), site.url('/'))).toBe(
       'There were more than 3 redirects.',
@@ -274,7 +274,7 @@ describe('WebAccess', () => {
     expect(site.heard).toHaveLength(4);
   });
 
-  test('unpacks what is packed, and never more than its limit', async () => {
+  test('decompresses bodies up to its limit', async () => {
     const text = 'page '.repeat(100);
     const bomb = gzipSync(Buffer.alloc(50_000_000));
     const site = await serve((request, response) => {
@@ -292,7 +292,7 @@ describe('WebAccess', () => {
     expect([cut.body.length, cut.isCut]).toEqual([10_000, true]);
   });
 
-  test('ends with its signal, and after its time', async () => {
+  test('rejects on an abort and after a timeout', async () => {
     const site = await serve((request) => {
       if (request.url === '/abort') stopped.abort(new Error('enough'));
     });
@@ -302,7 +302,7 @@ describe('WebAccess', () => {
     expect(await faultOf(local({ timeoutMs: 50 }), site.url('/slow'))).toBe('Nothing came within 50 ms.');
   });
 
-  test('tells of a host that is not there, and of a connection that is refused', async () => {
+  test('reports an unknown host and a refused connection', async () => {
     const site = await serve(() => {});
     for (const close of closing.splice(0)) await close();
     expect(await faultOf(local(), site.url('/'))).toMatch(/^The request failed: .*ECONNREFUSED/);

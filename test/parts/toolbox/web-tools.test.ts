@@ -24,7 +24,7 @@ function says(type: string, body: string | Uint8Array, status = 200): RequestLis
 }
 
 describe('web_fetch', () => {
-  test('gives a page as Markdown with absolute addresses, and nothing of its scripts', async () => {
+  test('returns a page as Markdown with absolute links and without scripts', async () => {
     answer = says(
       'text/html',
       '<html><head><title>Shop</title><style>a{}</style></head><body><h1>Lamps</h1>' +
@@ -38,14 +38,14 @@ describe('web_fetch', () => {
     expect(forLLM).not.toContain('steal');
   });
 
-  test('reads the encoding that the page names', async () => {
+  test('decodes the encoding that the page declares', async () => {
     answer = says('text/html', Buffer.from('<meta charset="iso-8859-1"><p>Käse</p>', 'latin1'));
     expect((await registry().execute('web_fetch', { url: base })).forLLM).toContain('Käse');
     answer = says('text/plain; charset=unheard-of', 'Käse');
     expect((await registry().execute('web_fetch', { url: base })).forLLM).toContain('Käse');
   });
 
-  test('gives JSON and text as they are, images as parts, and of other bytes what they are', async () => {
+  test('returns JSON and text unchanged, images as parts, and only the type of other bytes', async () => {
     answer = says('application/json', '{"a":[1,2]}');
     expect((await registry().execute('web_fetch', { url: base })).forLLM).toMatch(/\n\n\{"a":\[1,2\]\}$/);
     const png = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
@@ -60,13 +60,13 @@ describe('web_fetch', () => {
     );
   });
 
-  test('tells of a failure what the server said', async () => {
+  test('returns the status and body of an error response', async () => {
     answer = says('text/plain', 'No such lamp', 404);
     const { forLLM, isError } = await registry().execute('web_fetch', { url: base });
     expect([isError, forLLM]).toEqual([true, `${base}/ (404)\n\nNo such lamp`]);
   });
 
-  test('reads a long text on, part by part, and cuts no character in two', async () => {
+  test('returns a long text in parts without splitting characters', async () => {
     const read = async (url: string, most: number) => {
       let text = '';
       for (let from: number | undefined = 0; from !== undefined; ) {
@@ -94,12 +94,12 @@ describe('web_fetch', () => {
     );
   });
 
-  test('a page that nests without end is read in time that grows as it does', async () => {
+  test('reads a deeply nested page', async () => {
     answer = says('text/html', `${'<div><b>'.repeat(120_000)}deep`);
     expect((await registry().execute('web_fetch', { url: base })).isError).toBe(false);
   });
 
-  test('tells the model why an address is not asked', async () => {
+  test('tells the model why an address is refused', async () => {
     const tools = new ToolRegistry().register(...webTools());
     const { forLLM, isError } = await tools.execute('web_fetch', { url: 'http://169.254.169.254/' });
     expect([isError, forLLM]).toEqual([
@@ -108,7 +108,7 @@ describe('web_fetch', () => {
     ]);
   });
 
-  test('is an injectable toolset: another WebAccess takes the place of the usual one', async () => {
+  test('can be injected with another WebAccess', async () => {
     answer = says('text/plain', 'injected');
     const web = new WebAccess({ privateHosts: ['127.0.0.1'] });
     const container = { resolve: <Instance>() => new WebTools(web) as Instance };
@@ -126,7 +126,7 @@ describe('web_search', () => {
   const searching = () =>
     new ToolRegistry().register(...webTools({ search: new SearxngSearch({ url: base }) }));
 
-  test('asks a SearXNG and gives titles, addresses and excerpts', async () => {
+  test('queries SearXNG and returns titles, addresses and excerpts', async () => {
     const asked: (string | undefined)[] = [];
     answer = (request, response) => {
       asked.push(request.url);
@@ -147,13 +147,13 @@ describe('web_search', () => {
     ['<html>', 200, true, 'The search engine answered with no JSON.'],
     ['{}', 200, true, 'The search engine answered with no results.'],
     ['', 429, true, 'The search engine answered with 429.'],
-  ])('%s with %i', async (body, status, isError, text) => {
+  ])('the response %s with status %i gives a fitting result', async (body, status, isError, text) => {
     answer = says('application/json', body, status);
     const result = await searching().execute('web_search', { query: 'x' });
     expect([result.isError, result.forLLM]).toEqual([isError, text]);
   });
 
-  test('is offered only where there is something to search with, of whatever kind', async () => {
+  test('is offered only with a search, which may be any subclass of WebSearch', async () => {
     expect(registry().list()).toEqual(['web_fetch']);
     class Fixed extends WebSearch {
       override async search({ limit }: { readonly limit: number }): Promise<readonly WebHit[]> {

@@ -11,13 +11,13 @@ const denies = (path: string) =>
 
 const NO_APPEND = 'there is no tool that appends: an edit or a patch says where';
 
-/** A refused call changes nothing, and its refusal is told. */
+/** A rejected call changes nothing and returns an error. */
 async function refuses(place: Place, call: readonly [string, object]): Promise<void> {
   const { isAsked, result } = await place.answered(asks(), call, false);
   expect({ isAsked, isError: result?.isError }).toEqual({ isAsked: true, isError: true });
 }
 
-/** A denied call is not asked about. */
+/** A denied call is refused without asking. */
 async function isDenied(place: Place, call: readonly [string, object]): Promise<void> {
   const { isAsked, result } = await place.answered(denies('**'), call, true);
   expect(isAsked).toBe(false);

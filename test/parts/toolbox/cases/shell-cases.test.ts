@@ -5,7 +5,7 @@ import { ToolRegistry } from 'toolwright';
 import { Permissions } from 'toolwright/toolbox/permissions';
 import { type Place, testStatedCases } from './stated-cases.js';
 
-/** Whether a process is there that waits so many seconds; numbers are unlike each other, so that nobody else's is found. */
+/** Whether a `sleep` process with this number of seconds exists; each test uses another number. */
 function isSleeping(seconds: number): boolean {
   return readdirSync('/proc').some((pid) => {
     if (!/^\d+$/.test(pid)) return false;
@@ -21,7 +21,7 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-/** Starts a command in the background, in a conversation where nobody hears of its end; its id. */
+/** Starts a background command and returns its id; no conversation receives its end. */
 async function start(place: Place, command: string): Promise<string> {
   const said = await place.succeeds('run_command', { command, background: true });
   return /command_\d+/.exec(said)?.[0] ?? '';
@@ -152,7 +152,7 @@ testStatedCases(
 
 const ANY = { rules: [{ decision: 'allow', command: '* *' }] } as const;
 
-/** With a rule that allows every program with any words. */
+/** Checks the decision for each command, with a rule that allows every command. */
 async function allAre(place: Place, decision: string, commands: readonly string[]): Promise<void> {
   const judged = await Promise.all(commands.map((command) => place.judged(command, ANY)));
   expect(commands.map((command, index) => `${command} → ${judged[index]}`)).toEqual(

@@ -16,19 +16,19 @@ import { Permissions, type PermissionsOptions } from 'toolwright/toolbox/permiss
 import { LocalShell, ShellTools, shellTools } from 'toolwright/toolbox/shell';
 
 /**
- * Behaviours that the tests of two other toolboxes state, sipeed/picoclaw and germanamz/shelly, both in Go: how many of
- * their tests state each, and what holds here. Only what is stated is theirs.
+ * Behaviours that the tests of two other toolboxes specify, sipeed/picoclaw and germanamz/shelly, both in Go: the
+ * number of their tests for each, and what applies here. Only the behaviour is theirs, not the code.
  */
 interface StatedCase {
   readonly what: string;
   readonly picoclaw?: number;
   readonly shelly?: number;
-  /** Why it is otherwise here; `run` shows how it is. */
+  /** Why the behaviour differs here; `run` shows how. */
   readonly differs?: string;
   run(place: Place): Promise<void> | void;
 }
 
-/** A folder with the tools over it, and another folder that is none of their business. */
+/** A folder with the tools for it, and another folder outside. */
 export class Place {
   readonly root = mkdtempSync(join(tmpdir(), 'stated-'));
   readonly outside = mkdtempSync(join(tmpdir(), 'stated-outside-'));
@@ -44,7 +44,7 @@ export class Place {
     }
   }
 
-  /** A link to what is outside. */
+  /** A link that leads outside. */
   links(name: string, to = this.outside): void {
     symlinkSync(to, join(this.root, name));
   }
@@ -69,7 +69,7 @@ export class Place {
     return forLLM;
   }
 
-  /** What becomes of a command in the mode that allows most. */
+  /** The decision for a command, by default in mode auto. */
   async judged(command: string, options: PermissionsOptions = { mode: 'auto' }): Promise<string> {
     const tool = this.tools.offered('run_command');
     if (tool === undefined) throw new Error('there is no shell');
@@ -77,7 +77,7 @@ export class Place {
     return (await new Permissions(options).explain({ tool, arguments: { command }, context })).decision;
   }
 
-  /** A call in a run, under a policy; what it waits for is answered. */
+  /** A call in a run under a policy; an approval that it asks for is answered. */
   async answered(policy: ToolPolicy, [name, args]: readonly [string, object], isApproved: boolean) {
     const provider = new ScriptedProvider([
       { toolCalls: [{ name, arguments: args }] } as never,
@@ -97,7 +97,7 @@ export class Place {
   }
 }
 
-/** Runs the cases of one kind, and holds how many they are against what the documentation says. */
+/** Runs the cases of one kind and compares their number with the documentation. */
 export function testStatedCases(
   of: string,
   cases: readonly StatedCase[],
@@ -109,7 +109,7 @@ export function testStatedCases(
   });
   afterAll(() => expect(places).toEqual([]));
   const title = ({ what, differs }: StatedCase): string =>
-    differs === undefined ? what : `${what}: otherwise here, ${differs}`;
+    differs === undefined ? what : `${what} (not here: ${differs})`;
   describe(of, () => {
     test.each(cases.map((stated) => [title(stated), stated] as const))('%s', async (_title, stated) => {
       const place = new Place();
@@ -117,7 +117,7 @@ export function testStatedCases(
       await stated.run(place);
     });
 
-    test('the documentation tells how many of their cases were taken, and how many differ', () => {
+    test('the numbers of cases and of differences match the documentation', () => {
       const sum = (count: (stated: StatedCase) => number) => cases.reduce((all, one) => all + count(one), 0);
       expect({
         picoclaw: sum(({ picoclaw = 0 }) => picoclaw),

@@ -32,7 +32,7 @@ const TOOLS: readonly (readonly [string, (path: string) => object])[] = [
   ['delete_file', (path) => ({ path, withContents: true })],
 ];
 
-/** A folder with every kind of way out, beside one that must stay as it is. */
+/** A folder with links of every kind that lead out, and a folder outside that must not change. */
 function trap(): { readonly root: string; readonly outside: string } {
   const outside = newFolder({ 'secret.txt': 'secret\n', 'deep/secret.txt': 'secret\n' });
   const root = newFolder({ 'inside.txt': 'fine\n', 'dir/inside.txt': 'fine\n' });
@@ -47,7 +47,7 @@ function trap(): { readonly root: string; readonly outside: string } {
 }
 
 describe('DiskFileSystem', () => {
-  test.each(TOOLS)('%s does not leave its folder, whatever the path says', async (tool, args) => {
+  test.each(TOOLS)('%s never leaves the folder, for any path', async (tool, args) => {
     const { root, outside } = trap();
     const { call } = diskToolbox(root);
     const before = textsOf(outside);
@@ -86,7 +86,7 @@ describe('DiskFileSystem', () => {
     }
   });
 
-  test('tells where a link leads, if that is within the folder', async () => {
+  test('reports the target of a link if it is within the folder', async () => {
     const { root } = trap();
     const { call } = diskToolbox(root);
     const told = async (path: string): Promise<string> => (await call('read_file', { path })).forLLM;
@@ -101,7 +101,7 @@ describe('DiskFileSystem', () => {
     );
   });
 
-  test('removes a link, and not what it leads to', async () => {
+  test('removes a link but not its target', async () => {
     const { root, outside } = trap();
     const { call } = diskToolbox(root);
     expect((await call('delete_file', { path: 'out', withContents: true })).isError).toBe(false);
@@ -110,7 +110,7 @@ describe('DiskFileSystem', () => {
     expect(textsOf(outside)).toEqual({ 'secret.txt': 'secret\n', 'deep/secret.txt': 'secret\n' });
   });
 
-  test('does not write into what a hard link shares', async () => {
+  test('does not change the other names of a hard-linked file', async () => {
     const { root, outside } = trap();
     linkSync(join(outside, 'secret.txt'), join(root, 'shared.txt'));
     const { call } = diskToolbox(root);
@@ -119,7 +119,7 @@ describe('DiskFileSystem', () => {
     expect(readFileSync(join(outside, 'secret.txt'), 'utf8')).toBe('secret\n');
   });
 
-  test('opens no pipe and no device', async () => {
+  test('opens neither pipes nor devices', async () => {
     const root = newFolder({ 'a.txt': 'text' });
     execFileSync('mkfifo', [join(root, 'pipe')]);
     const { call } = diskToolbox(root);
@@ -135,7 +135,7 @@ describe('DiskFileSystem', () => {
     await expect(devices.write('null', new Uint8Array([1]))).rejects.toMatchObject({ problem: 'kind' });
   });
 
-  test('keeps what a file permits, and gives a new one what is usual', async () => {
+  test('preserves the mode of a file, and creates a new file with the default mode', async () => {
     const root = newFolder({ 'run.sh': 'old' });
     chmodSync(join(root, 'run.sh'), 0o750);
     const files = new DiskFileSystem({ root });
@@ -146,7 +146,7 @@ describe('DiskFileSystem', () => {
     expect([modeOf('run.sh'), modeOf('other.txt')]).toEqual([0o750, modeOf('usual.txt')]);
   });
 
-  test('tells what the system does not permit, and nothing of where the folder is', async () => {
+  test('reports an error of the system without the path of the folder', async () => {
     const root = newFolder({ 'a/b.txt': '' });
     const files = new DiskFileSystem({ root });
     const long = 'x'.repeat(300);
@@ -156,7 +156,7 @@ describe('DiskFileSystem', () => {
     expect(String(error)).not.toContain(root);
   });
 
-  test('tells of every call with a name that is too long which path that is', async () => {
+  test('every tool reports the path whose name is too long', async () => {
     const tools = new ToolRegistry().register(...fileTools({ root: newFolder({ 'a.txt': 'a' }) }));
     const path = 'x'.repeat(300);
     for (const [tool, args] of [
@@ -180,7 +180,7 @@ describe('DiskFileSystem', () => {
     }
   });
 
-  test('has to be given a folder that is there', () => {
+  test('throws if root is not an existing folder with an absolute path', () => {
     expect(() => new DiskFileSystem({ root: 'relative' })).toThrow('the absolute path of a folder');
     expect(() => new DiskFileSystem({ root: '/nowhere/at/all' })).toThrow(
       'root names /nowhere/at/all, which is not there',
@@ -191,7 +191,7 @@ describe('DiskFileSystem', () => {
     expect(() => new DiskFileSystem({ root: `${root}/itself` })).not.toThrow();
   });
 
-  test('makes changes of one file one after the other, and loses none', async () => {
+  test('serializes changes of a file and loses none', async () => {
     const root = newFolder({ 'a.txt': '' });
     const files = new DiskFileSystem({ root });
     const append = async (text: string): Promise<void> => {
@@ -208,7 +208,7 @@ describe('DiskFileSystem', () => {
     expect(found.sort((one, other) => one - other)).toEqual(Array.from({ length: 20 }, (_, index) => index));
   });
 
-  test('leaves nothing open and nothing behind', async () => {
+  test('leaves no open file descriptors and no temporary files', async () => {
     const { root } = trap();
     const { call } = diskToolbox(root);
     const open = (): number => readdirSync('/proc/self/fd').length;
@@ -226,7 +226,7 @@ describe('a write that is killed', () => {
   const module = buildProgram('test/parts/toolbox/files/disk-module.ts');
   afterAll(module.remove);
 
-  test('leaves the old file or the new one, at whichever step it is', async () => {
+  test('leaves either the old or the new file, at whichever step it is killed', async () => {
     const seen: string[] = [];
     for (let step = 1; ; step += 1) {
       const root = newFolder({ 'a.txt': 'old' });
@@ -239,7 +239,7 @@ describe('a write that is killed', () => {
       }
       expect(signal).toBe('SIGKILL');
     }
-    // Of all steps, one makes the difference.
+    // Exactly one step replaces the old file.
     const first = seen.indexOf('new');
     expect(first).toBeGreaterThan(8);
     expect(seen).toEqual(seen.map((_, step) => (step < first ? 'old' : 'new')));
@@ -249,7 +249,7 @@ describe('a write that is killed', () => {
 describe('a process that swaps folders and links', () => {
   const program = join(import.meta.dirname, 'swapping-program.mjs');
 
-  test('never makes the tools read or write outside', async () => {
+  test('never makes the tools read or write outside the folder', async () => {
     const outside = newFolder({ 'data.txt': 'secret\n' });
     const root = newFolder({ 'a/b/data.txt': 'inside\n', 'a/c.txt': 'inside\n' });
     const { call } = diskToolbox(root);

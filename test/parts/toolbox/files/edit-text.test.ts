@@ -6,7 +6,7 @@ import { fileTools, MemoryFileSystem, type TextEdit } from 'toolwright/toolbox/f
 const word = fc.constantFrom('a', 'b', 'ab', ' ', '\n', '$&', 'é', '€', '𝄞', 'aa');
 const text = fc.array(word, { maxLength: 40 }).map((words) => words.join(''));
 
-/** An edit of a text that is mostly one of its parts. */
+/** An edit of the source, mostly with an `oldText` that occurs in it. */
 function editOf(source: string): fc.Arbitrary<TextEdit> {
   const part = fc
     .tuple(fc.nat(source.length), fc.integer({ min: 1, max: 6 }))
@@ -21,7 +21,7 @@ const plan = text.chain((source) =>
   fc.tuple(fc.constant(source), fc.array(editOf(source), { minLength: 1, maxLength: 5 })),
 );
 
-/** Every character knows which edit takes it; `undefined` where the edits cannot be made. */
+/** Assigns every character to the edit that replaces it; `undefined` if the edits cannot be made. */
 function reference(source: string, edits: readonly TextEdit[]): string | undefined {
   const taken: ({ readonly edit: number; readonly isStart: boolean } | undefined)[] = Array.from(
     { length: source.length },
@@ -51,7 +51,7 @@ function reference(source: string, edits: readonly TextEdit[]): string | undefin
 }
 
 describe('edit_file', () => {
-  test('makes of 1,000 random texts by random plans what the reference makes, or refuses them and changes nothing', async () => {
+  test('gives the same text as a reference implementation, or changes nothing if that refuses the edits', async () => {
     const counts = { made: 0, refused: 0 };
     const files = new MemoryFileSystem();
     const tools = new ToolRegistry().register(...fileTools(files));
@@ -71,7 +71,7 @@ describe('edit_file', () => {
 });
 
 describe('patch_files', () => {
-  test('takes back what a second patch, which is its reverse, does', async () => {
+  test('a patch and its reverse restore the original text', async () => {
     const line = fc.constantFrom('one', 'two', 'three', '', '  four');
     const lines = fc.array(line, { minLength: 1, maxLength: 30 }).map((all) => `${all.join('\n')}\n`);
     const { createTwoFilesPatch } = await import('diff');

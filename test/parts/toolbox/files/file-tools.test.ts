@@ -11,14 +11,14 @@ const lines = (count: number): string =>
 
 describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
   describe('read_file', () => {
-    test('gives lines with their numbers, how many there are, and a version', async () => {
+    test('returns numbered lines, the number of lines and a version', async () => {
       const { call } = toolbox({ 'a.txt': 'one\ntwo\n' });
       const { forLLM, isError } = await call('read_file', { path: 'a.txt' });
       expect(isError).toBe(false);
       expect(forLLM).toMatch(/^a\.txt: lines 1–2 of 2, version [0-9a-f]{12}\n1\tone\n2\ttwo$/);
     });
 
-    test('reads on where it ended, line by line, without a gap', async () => {
+    test('continues after the last line that was read', async () => {
       const { call } = toolbox({ 'a.txt': lines(2_500) });
       const first = await call('read_file', { path: 'a.txt' });
       expect(first.forLLM).toContain('lines 1–2000 of 2500');
@@ -29,21 +29,22 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(second.forLLM).not.toContain('read on');
     });
 
-    test('gives as many lines as were asked for', async () => {
+    test('returns the requested number of lines', async () => {
       const { call } = toolbox({ 'a.txt': lines(10) });
       const { forLLM } = await call('read_file', { path: 'a.txt', fromLine: 3, lines: 2 });
       expect(forLLM).toContain('lines 3–4 of 10');
       expect(forLLM).toContain('\n3\tline 3\n4\tline 4\n(6 more lines');
     });
 
-    test('tells that there is no such line', async () => {
+    test('reports a line number after the end of the file', async () => {
       const { call } = toolbox({ 'a.txt': lines(3) });
       expect((await call('read_file', { path: 'a.txt', fromLine: 9 })).forLLM).toMatch(
         /a\.txt: 3 lines, .*there is no line 9/,
       );
     });
 
-    test('reads a last line without an end, an empty file and lines that end in \\r\\n', async () => {
+    test('reads a last line without a line break, an empty file and \\r\
+ line endings', async () => {
       const { call } = toolbox({ 'a.txt': 'one\ntwo', 'empty.txt': '', 'dos.txt': 'one\r\ntwo\r\n' });
       expect((await call('read_file', { path: 'a.txt' })).forLLM).toMatch(
         /lines 1–2 of 2.*\n1\tone\n2\ttwo$/,
@@ -54,7 +55,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       );
     });
 
-    test('shows the beginning of a long line, and how to read the rest', async () => {
+    test('truncates a long line, whose rest can be read by bytes', async () => {
       const { call } = toolbox({ 'a.txt': `${'x'.repeat(5_000)}\nend\n` });
       const { forLLM } = await call('read_file', { path: 'a.txt' });
       expect(forLLM).toContain('… (3000 more characters)');
@@ -63,14 +64,14 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(rest.forLLM).toContain(`${'x'.repeat(3_000)}\nen`);
     });
 
-    test('never gives more bytes than its limit', async () => {
+    test('limits the size of its result', async () => {
       const { call } = toolbox({ 'a.txt': `${'y'.repeat(1_500)}\n`.repeat(500) });
       const { forLLM } = await call('read_file', { path: 'a.txt' });
       expect(forLLM.length).toBeLessThan(101_000);
       expect(forLLM).toMatch(/read on with fromLine 67\)$/);
     });
 
-    test('reads bytes from one whole character to another', async () => {
+    test('reads a range of bytes without splitting characters', async () => {
       const { call } = toolbox({ 'a.txt': 'aéz€b' });
       expect((await call('read_file', { path: 'a.txt', fromByte: 2, bytes: 4 })).forLLM).toBe(
         'a.txt: bytes 3–3 of 8\nz\n(4 more bytes; read on with fromByte 4)',
@@ -83,7 +84,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       );
     });
 
-    test('tells that a file is binary, and shows its bytes where they are asked for', async () => {
+    test('reports that a file is binary, and shows its bytes on request', async () => {
       const { call } = toolbox({ 'a.bin': new Uint8Array([1, 0, 255, 16]) });
       expect((await call('read_file', { path: 'a.bin' })).forLLM).toContain('4 bytes that cannot be shown');
       expect((await call('read_file', { path: 'a.bin', fromByte: 0 })).forLLM).toContain(
@@ -91,7 +92,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       );
     });
 
-    test('shows images as parts, by what they begin with', async () => {
+    test('returns images as parts, recognized by their first bytes', async () => {
       const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 1]);
       const { call } = toolbox({ 'a.dat': png, 'b.png': 'no image' });
       const { content } = await call('read_file', { path: 'a.dat' });
@@ -103,7 +104,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect((await call('read_file', { path: 'b.png' })).content).toBeUndefined();
     });
 
-    test('tells what is missing, what is a folder, and what leads out', async () => {
+    test('reports a missing file, a folder and a path that leads out of the folder', async () => {
       const { call } = toolbox({ 'a/b.txt': '' });
       const told = async (path: string): Promise<string> => {
         const { isError, forLLM } = await call('read_file', { path });
@@ -114,7 +115,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await told('a')).toBe("'a' is a folder, not a file.");
       expect(await told('a/b.txt/c')).toBe("'a/b.txt' is a file, not a folder.");
       expect(await told('../c.txt')).toBe("'../c.txt' leads out of the folder.");
-      // In memory there is nothing else.
+      // A path in memory is always relative to its root.
       expect(await told('/etc/passwd')).toMatch(
         /^('\/etc\/passwd' is outside of the folder|There is no 'etc\/passwd')\.$/,
       );
@@ -124,7 +125,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
   });
 
   describe('list_files', () => {
-    test('tells kinds and sizes, sorted; the folder itself by default', async () => {
+    test('lists kinds and sizes in order, by default of the root folder', async () => {
       const { call } = toolbox({ 'b.txt': 'four', 'a/c.txt': '' });
       expect((await call('list_files', {})).forLLM).toBe('.: 2 entries\na/\nb.txt, 4 bytes');
       expect((await call('list_files', { path: 'b.txt' })).forLLM).toMatch(
@@ -148,7 +149,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       '.git/config': '',
     };
 
-    test('finds by pattern, without what .gitignore files name', async () => {
+    test('finds files by pattern, without files ignored by .gitignore', async () => {
       const { call } = toolbox(tree);
       const found = async (args: object): Promise<string> => (await call('find_files', args)).forLLM;
       expect(await found({ pattern: '**/*.ts' })).toBe('d.ts\nsrc/a.ts\nsrc/deep/b.ts');
@@ -159,7 +160,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await found({ pattern: 'nothing' })).toBe('No file fits.');
     });
 
-    test('finds what is ignored where that is asked for, or where the search begins in it', async () => {
+    test('finds ignored files on request, or if the search starts in an ignored folder', async () => {
       const { call } = toolbox(tree);
       const found = async (args: object): Promise<string> => (await call('find_files', args)).forLLM;
       expect(await found({ pattern: '**/*.{js,log}', withIgnored: true })).toBe(
@@ -168,7 +169,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await found({ pattern: '*', path: 'out' })).toBe('out/e.ts');
     });
 
-    test('tells that there are more than it shows', async () => {
+    test('reports that there are more files than it shows', async () => {
       const { call } = toolbox(
         Object.fromEntries(Array.from({ length: 510 }, (_, index) => [`f${index}`, ''])),
       );
@@ -186,14 +187,14 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       'e.js': 'needle (twice) needle\r\n',
     };
 
-    test('gives lines with their numbers, file by file', async () => {
+    test('returns matching lines with their numbers, file by file', async () => {
       const { call } = toolbox(tree);
       expect((await call('search_files', { text: 'needle' })).forLLM).toBe(
         '3 lines fit (4 files searched).\n\na.ts\n1: const needle = 1;\n\ne.js\n1: needle (twice) needle\n\nb/c.ts\n7: needle',
       );
     });
 
-    test('takes a text literally, and a regular expression where it is said', async () => {
+    test('treats the text as literal, or as a regular expression on request', async () => {
       const { call } = toolbox(tree);
       const count = async (args: object): Promise<string> =>
         (await call('search_files', args)).forLLM.slice(0, 12);
@@ -206,7 +207,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await count({ text: 'needle', path: 'b' })).toBe('1 line fits ');
     });
 
-    test('finds by any pattern the lines that the pattern fits', async () => {
+    test('finds the same lines as RegExp, for random patterns', async () => {
       const piece = fc.constantFrom(
         'a',
         'b',
@@ -256,7 +257,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       );
     });
 
-    test('shows lines around, and where some are left out', async () => {
+    test('shows context lines, and marks gaps', async () => {
       const { call } = toolbox(tree);
       const { forLLM } = await call('search_files', {
         text: 'needle',
@@ -269,7 +270,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       );
     });
 
-    test('tells that there are more lines than were wanted', async () => {
+    test('reports that there are more lines than requested', async () => {
       const { call } = toolbox({ 'a.txt': 'x\n'.repeat(50), 'b.txt': 'x\n' });
       const { forLLM } = await call('search_files', { text: 'x', most: 50 });
       expect(forLLM).toContain('50 lines fit');
@@ -279,7 +280,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(all.forLLM).toContain('51 lines fit (2 files searched).');
     });
 
-    test('refuses what is not a pattern, what takes exponential time, and nothing', async () => {
+    test('refuses invalid, empty and exponential patterns', async () => {
       const { call } = toolbox({ 'a.txt': `${'a'.repeat(3_000)}\n`, 'short/b.txt': `${'a'.repeat(100)}\n` });
       const told = async (text: string, path = '.'): Promise<string> => {
         const { isError, forLLM } = await call('search_files', { text, regex: true, path });
@@ -294,7 +295,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await told('a.*b.*c', 'short')).toMatch(/^false No line fits/);
     });
 
-    test('cuts long lines', async () => {
+    test('truncates long lines', async () => {
       const { call } = toolbox({ 'a.txt': `needle${'x'.repeat(1_000)}` });
       const { forLLM } = await call('search_files', { text: 'needle' });
       expect(forLLM).toContain('… (706 more characters)');
@@ -302,7 +303,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
   });
 
   describe('write_file', () => {
-    test('makes a file and the folders that it needs, byte for byte', async () => {
+    test('creates a file with its parent folders, byte for byte', async () => {
       const { call, texts } = toolbox();
       const text = 'a\\nb\r\nc\u00e9\n';
       const { isError, forLLM } = await call('write_file', { path: 'new/deep/a.txt', text });
@@ -310,7 +311,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(texts()).toEqual({ 'new/deep/a.txt': text });
     });
 
-    test('replaces a file only where its version is given, and that is the one that is there', async () => {
+    test('replaces a file only if the current version is given', async () => {
       const { call, texts } = toolbox({ 'a.txt': 'old' });
       const blind = await call('write_file', { path: 'a.txt', text: 'new' });
       expect(blind.forLLM).toBe(
@@ -326,7 +327,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(texts()).toEqual({ 'a.txt': 'new' });
     });
 
-    test('shows people what has changed', async () => {
+    test('shows the difference to the user, but not to the model', async () => {
       const { call } = toolbox({ 'a.txt': 'one\ntwo\n' });
       const version = versionIn(await call('read_file', { path: 'a.txt' }));
       const { forUser, forLLM } = await call('write_file', { path: 'a.txt', text: 'one\n2\n', version });
@@ -334,7 +335,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(forLLM).not.toContain('@@');
     });
 
-    test('is refused where a folder is, and below a file', async () => {
+    test('is refused if a folder has this path, below a file and outside', async () => {
       const { call } = toolbox({ 'a/b.txt': '' });
       expect((await call('write_file', { path: 'a', text: '' })).isError).toBe(true);
       expect((await call('write_file', { path: '.', text: '' })).isError).toBe(true);
@@ -344,7 +345,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
   });
 
   describe('edit_file', () => {
-    test('makes several edits at once, each of the file as it was', async () => {
+    test('applies several edits, each to the original text', async () => {
       const { call, texts } = toolbox({ 'a.txt': 'one two three' });
       const edits = [
         { oldText: 'one', newText: 'two' },
@@ -355,7 +356,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(texts()).toEqual({ 'a.txt': 'two one' });
     });
 
-    test('makes none where one cannot be made, and tells why of each', async () => {
+    test('applies no edit if one fails, and explains every failure', async () => {
       const { call, texts } = toolbox({ 'a.txt': 'x\nx\ny = 1;\nz' });
       const edits = [
         { oldText: 'x', newText: '1' },
@@ -374,13 +375,13 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(texts()).toEqual({ 'a.txt': 'x\nx\ny = 1;\nz' });
     });
 
-    test('replaces a text wherever it is where that is said', async () => {
+    test('replaces all occurrences if `all` is set', async () => {
       const { call, texts } = toolbox({ 'a.txt': 'x x x' });
       await call('edit_file', { path: 'a.txt', edits: [{ oldText: 'x', newText: '$&y', all: true }] });
       expect(texts()).toEqual({ 'a.txt': '$&y $&y $&y' });
     });
 
-    test('refuses edits of the same text, edits that change nothing, and an empty text', async () => {
+    test('refuses overlapping edits, edits that change nothing, and an empty oldText', async () => {
       const { call } = toolbox({ 'a.txt': 'abc' });
       const told = async (...edits: object[]): Promise<string> =>
         (await call('edit_file', { path: 'a.txt', edits })).forLLM;
@@ -391,20 +392,21 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await told({ oldText: '', newText: 'a' })).toContain('oldText');
     });
 
-    test('counts a text that overlaps itself as being there twice', async () => {
+    test('counts overlapping occurrences separately', async () => {
       const { call } = toolbox({ 'a.txt': 'aaa' });
       const { forLLM } = await call('edit_file', { path: 'a.txt', edits: [{ oldText: 'aa', newText: 'b' }] });
       expect(forLLM).toContain('is there 2 times');
     });
 
-    test('keeps the ends of lines of a file that has only \\r\\n, and its mark of UTF-8', async () => {
+    test('preserves \\r\
+ line endings and a UTF-8 byte order mark', async () => {
       const { call, texts } = toolbox({ 'a.txt': '\ufeffone\r\ntwo\r\n' });
       const edits = [{ oldText: 'one\ntwo', newText: '1\n2\n3' }];
       expect((await call('edit_file', { path: 'a.txt', edits })).isError).toBe(false);
       expect(texts()).toEqual({ 'a.txt': '\ufeff1\r\n2\r\n3\r\n' });
     });
 
-    test('is refused where the file has changed since it was read, is missing or is not text', async () => {
+    test('is refused if the file changed since it was read, is missing or is binary', async () => {
       const { call, files } = toolbox({ 'a.txt': 'one', 'b.bin': new Uint8Array([0, 1]) });
       const version = versionIn(await call('read_file', { path: 'a.txt' }));
       await files.write('a.txt', new TextEncoder().encode('one and more'));
@@ -455,7 +457,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
     ].join('\n');
     const before = { 'a.txt': 'one\ntwo\nthree\n', 'c.txt': 'gone\n', 'd.txt': 'stays\nbefore\n' };
 
-    test('changes, makes, removes and renames files', async () => {
+    test('changes, creates, deletes and renames files', async () => {
       const { call, texts } = toolbox(before);
       const { isError, forLLM } = await call('patch_files', { patch });
       expect([isError, forLLM.split('\n').map((line) => line.replace(/, version.*/, ''))]).toEqual([
@@ -469,7 +471,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       });
     });
 
-    test('does nothing where a part does not fit, and tells which', async () => {
+    test('changes nothing if a part does not apply, and reports which', async () => {
       const { call, texts } = toolbox({ ...before, 'd.txt': 'other\n', 'new/b.txt': 'there' });
       const { isError, forLLM } = await call('patch_files', { patch });
       expect(isError).toBe(true);
@@ -479,7 +481,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(texts()).toEqual({ ...before, 'd.txt': 'other\n', 'new/b.txt': 'there' });
     });
 
-    test('refuses what is not a patch, and paths that lead out', async () => {
+    test('refuses a text that is not a patch, and paths outside the folder', async () => {
       const { call } = toolbox(before);
       expect((await call('patch_files', { patch: 'hello' })).forLLM).toContain('nothing in it to be done');
       const out = '--- /dev/null\n+++ b/../../evil.txt\n@@ -0,0 +1 @@\n+x\n';
@@ -488,7 +490,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
   });
 
   describe('move_file and delete_file', () => {
-    test('move to where nothing is, and make the folders that are needed', async () => {
+    test('move to a free path and create its parent folders', async () => {
       const { call, texts } = toolbox({ 'a.txt': 'a', 'b.txt': 'b', 'c/d.txt': 'd' });
       expect((await call('move_file', { from: 'a.txt', to: 'b.txt' })).forLLM).toBe(
         "There is a 'b.txt' already.",
@@ -502,7 +504,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(texts()).toEqual({ 'b.txt': 'b', 'new/a.txt': 'a', 'new/c/d.txt': 'd' });
     });
 
-    test('delete a file; a folder with something in it only where that is said', async () => {
+    test('delete a file, and a folder with contents only with withContents', async () => {
       const { call, texts } = toolbox({ 'a.txt': 'a', 'c/d/e.txt': 'd', 'f.txt': '' });
       expect((await call('delete_file', { path: 'a.txt' })).forLLM).toBe('a.txt: removed');
       expect((await call('delete_file', { path: 'c' })).forLLM).toBe("'c' is a folder with something in it.");
@@ -515,7 +517,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
 });
 
 describe('FileTools', () => {
-  test('tells of a file that is too large to be edited, reads it in parts, and changes nothing', async () => {
+  test('a file that is too large can be read in parts, but not edited', async () => {
     const huge = new Uint8Array(16_000_001).fill(0x61);
     huge.set([0x62, 0x63, 0x0a], 16_000_000 - 2);
     const files = new MemoryFileSystem({ 'huge.txt': huge });
@@ -537,10 +539,10 @@ describe('FileTools', () => {
   });
 
   test.each([
-    ['with an end of its last line', '\n'],
-    ['without one', ''],
+    ['with a line break at the end', '\n'],
+    ['without a line break at the end', ''],
   ])(
-    'says of a file that is too large that there is more to read only where there is: %s',
+    'a read of a file that is too large offers to read on only if there is more: %s',
     async (_, end) => {
       const line = `${'x'.repeat(999)}\n`;
       const text = `${line.repeat(16_001)}the last${end}`;
@@ -557,7 +559,7 @@ describe('FileTools', () => {
     },
   );
 
-  test('is injected with the file system that is registered, and tells where none is', async () => {
+  test('is injected with the registered file system, and throws if there is none', async () => {
     const own = container.createChildContainer();
     expect(() => discoverTools({ toolsets: [FileTools], container: own })).toThrow(
       /no FileSystem is registered/,
@@ -569,7 +571,7 @@ describe('FileTools', () => {
     expect((await tools.execute('read_file', { path: 'a.txt' })).forLLM).toContain('injected');
   });
 
-  test('says what a call would touch, before it is made', async () => {
+  test('touches reports the accessed paths before the call', async () => {
     const touched: unknown[] = [];
     const policy: ToolPolicy = async ({ tool, arguments: args, context }) => {
       touched.push(await tool.touches?.(args, context));
@@ -593,7 +595,7 @@ describe('FileTools', () => {
     ]);
   });
 
-  test('ends a search when it is aborted', async () => {
+  test('an abort ends a search', async () => {
     const files = new MemoryFileSystem(
       Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`${index}/a`, 'x'])),
     );

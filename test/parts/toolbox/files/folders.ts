@@ -39,7 +39,7 @@ export function textsOf(folder: string, within = ''): Readonly<Record<string, st
   );
 }
 
-/** The tools over some files, and what is in them then. */
+/** The tools over some files, and the current texts of these files. */
 export interface Toolbox {
   readonly files: FileSystem;
   call(tool: string, args: object): Promise<ToolResult>;
@@ -52,7 +52,7 @@ export function diskToolbox(folder: string): Toolbox {
   return { files, call: caller(files), texts: () => textsOf(folder) };
 }
 
-/** Each kind of file system, made with the same files. */
+/** Each kind of file system, created with the same files. */
 export const TOOLBOXES: readonly (readonly [string, (files?: Files) => Toolbox])[] = [
   ['on disk', (files = {}) => diskToolbox(newFolder(files))],
   [
@@ -69,7 +69,7 @@ function caller(files: FileSystem): Toolbox['call'] {
   return (tool, args) => tools.execute(tool, args);
 }
 
-/** The version that a reading tells. */
+/** The version in the result of a read. */
 export function versionIn({ forLLM }: ToolResult): string {
   return /version ([0-9a-f]{12})/.exec(forLLM)?.[1] ?? '';
 }

@@ -24,7 +24,7 @@ import {
 } from 'toolwright/toolbox/files';
 import { newFolder } from './folders.js';
 
-/** Everything in a folder: files with their modes, and folders. */
+/** All files of a folder with their modes, and its folders. */
 function treeOf(folder: string, within = ''): Readonly<Record<string, string>> {
   const tree: Record<string, string> = {};
   for (const entry of readdirSync(join(folder, within), { withFileTypes: true })) {
@@ -47,7 +47,7 @@ const name = fc.constantFrom(...NAMES);
 const folder = fc.constantFrom('d', 'd/e', 'h');
 const text = fc.constantFrom('', 'one\n', 'one\ntwo\n', 'three');
 
-/** What a model may want, sensible or not. */
+/** A random call of a file tool, valid or not. */
 const step = fc.oneof(
   fc.record({ tool: fc.constant('write'), path: name, text }),
   fc.record({ tool: fc.constant('edit'), path: name, text }),
@@ -66,7 +66,7 @@ async function take(files: FileSystem, call: ReturnType<typeof journaled>['call'
   const version = /version (\w{12})/.exec((await call('read_file', { path })).forLLM)?.[1];
   if (tool === 'write') return call('write_file', { path, text: content, ...(version ? { version } : {}) });
   if (tool === 'edit') return call('edit_file', { path, edits: [{ oldText: 'one', newText: content }] });
-  // Two files at once, of which the second may not fit.
+  // A patch of two files, the second of which may fail.
   const first = (await files.info(path))?.kind === 'file';
   const patch = first
     ? `--- a/${path}\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n--- /dev/null\n+++ b/${to}x\n@@ -0,0 +1 @@\n+new\n`
@@ -75,7 +75,7 @@ async function take(files: FileSystem, call: ReturnType<typeof journaled>['call'
 }
 
 describe('JournaledFileSystem', () => {
-  test('gives the tree back that was there, whatever was done, also when it is opened anew meanwhile', async () => {
+  test('undo restores the original tree after random changes, even if the journal is reopened in between', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { maxLength: 12 }),
@@ -104,7 +104,7 @@ describe('JournaledFileSystem', () => {
     );
   }, 120_000);
 
-  test('gives the files in memory back that were there', async () => {
+  test('undo restores the original files in memory', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
         const memory = new MemoryFileSystem({ a: 'one\n', 'd/c': 'one\ntwo\n', 'd/e/f': 'x' });
@@ -118,7 +118,7 @@ describe('JournaledFileSystem', () => {
     );
   });
 
-  test('undoes one call at a time, a patch of several files as one, and says what it was', async () => {
+  test('undoes one call at a time, and a patch of several files as one', async () => {
     const memory = new MemoryFileSystem({ a: '1\n', b: '2\n' });
     const { journal, call } = journaled(memory);
     await call('edit_file', { path: 'a', edits: [{ oldText: '1', newText: '3' }] });
@@ -136,7 +136,7 @@ describe('JournaledFileSystem', () => {
     expect(await journal.undo()).toBeUndefined();
   });
 
-  test('refuses what was changed since, all of it, until the change is forgotten', async () => {
+  test('refuses to undo a change if a file changed since, until that change is forgotten', async () => {
     const root = newFolder({ a: '1\n', b: '2\n' });
     const { journal, call } = journaled(new DiskFileSystem({ root }));
     await call('edit_file', { path: 'a', edits: [{ oldText: '1', newText: '0' }] });
@@ -155,7 +155,7 @@ describe('JournaledFileSystem', () => {
     expect(await journal.undo()).toMatchObject({ about: 'edit a' });
   });
 
-  test('refuses to put a removed file where another one is', async () => {
+  test('refuses to restore a deleted file if another file has its path', async () => {
     const root = newFolder({ a: '1\n' });
     const { journal, call } = journaled(new DiskFileSystem({ root }));
     await call('delete_file', { path: 'a' });
@@ -164,7 +164,7 @@ describe('JournaledFileSystem', () => {
     expect(readFileSync(join(root, 'a'), 'utf8')).toBe('mine\n');
   });
 
-  test('says of links that they cannot be brought back, and of what is too large', async () => {
+  test('refuses to restore links and files that are too large', async () => {
     const root = newFolder({ 'd/a': '1\n', big: 'x'.repeat(2_000) });
     symlinkSync('a', join(root, 'd/link'));
     const { journal, call } = journaled(new DiskFileSystem({ root }), { mostBytes: 1_000 });
@@ -175,7 +175,7 @@ describe('JournaledFileSystem', () => {
     await expect(journal.undo()).rejects.toThrow('too large to be kept: 2000 bytes');
   });
 
-  test('knows of nothing that was put back or left as it was', async () => {
+  test('records no change that leaves the files unchanged', async () => {
     const memory = new MemoryFileSystem({ a: '1\n' });
     const { journal, call } = journaled(memory);
     const version = /version (\w{12})/.exec((await call('read_file', { path: 'a' })).forLLM)?.[1];
@@ -185,7 +185,7 @@ describe('JournaledFileSystem', () => {
     expect(journal.changes()).toEqual([]);
   });
 
-  test('forgets the oldest changes where there is too much, with what was kept for them', async () => {
+  test('forgets the oldest changes and their contents if the journal is too large', async () => {
     const place = join(newFolder(), 'journal');
     const files = new MemoryFileSystem({ a: '0'.repeat(400) });
     const journal = new JournaledFileSystem(files, { folder: place, mostBytes: 2_000 });
@@ -198,7 +198,7 @@ describe('JournaledFileSystem', () => {
     expect(files.texts().a).toMatch(/^1{400}$|^[2-9]{400}$/);
   });
 
-  test('undoes what was noted and never done as what it is: nothing', async () => {
+  test('undoes a recorded change that was never made, without changing files', async () => {
     class Hanging extends MemoryFileSystem {
       override write(): Promise<FileInfo> {
         return new Promise(() => {});
@@ -206,7 +206,7 @@ describe('JournaledFileSystem', () => {
     }
     const place = { folder: join(newFolder(), 'journal') };
     const files = new Hanging({ a: '1\n' });
-    // As where the process is killed between the note and the change.
+    // Simulates a process that is killed between the journal entry and the change.
     void new JournaledFileSystem(files, place).write('a', new TextEncoder().encode('2\n'));
     while (!existsSync(join(place.folder, 'journal.jsonl'))) await new Promise(setImmediate);
     const again = new JournaledFileSystem(files, place);
@@ -215,7 +215,7 @@ describe('JournaledFileSystem', () => {
     expect(files.texts()).toEqual({ a: '1\n' });
   });
 
-  test('reads a journal whose last line was cut off, and keeps it from others', async () => {
+  test('reads a journal whose last line is truncated, and is not readable by other users', async () => {
     const place = { folder: join(newFolder(), 'journal') };
     const files = new MemoryFileSystem({ a: '1\n' });
     await new JournaledFileSystem(files, place).write('a', new TextEncoder().encode('2\n'));
@@ -225,7 +225,7 @@ describe('JournaledFileSystem', () => {
     expect(again.changes()).toHaveLength(1);
     expect(statSync(place.folder).mode & 0o77).toBe(0);
     expect(statSync(log).mode & 0o77).toBe(0);
-    // What is written next is not taken for the rest of that line.
+    // The next entry must not be appended to the truncated line.
     await again.write('b', new TextEncoder().encode('3\n'));
     const third = new JournaledFileSystem(files, place);
     expect(third.changes()).toHaveLength(2);
@@ -233,7 +233,7 @@ describe('JournaledFileSystem', () => {
     expect(files.texts()).toEqual({ a: '1\n' });
   });
 
-  test('refuses a folder within the one that is changed, links followed, before it is made', () => {
+  test('refuses a journal folder inside the changed folder, also through links, without creating it', () => {
     const root = newFolder();
     const outside = newFolder();
     symlinkSync(root, join(outside, 'link'));
@@ -251,7 +251,7 @@ describe('JournaledFileSystem', () => {
     rmSync(`${root}-journal`, { recursive: true });
   });
 
-  test('is told what its options may be', () => {
+  test('throws for invalid options', () => {
     const files = new MemoryFileSystem();
     expect(() => new JournaledFileSystem(files, { folder: 'here' })).toThrow('absolute path');
     expect(() => new JournaledFileSystem({} as FileSystem)).toThrow('a FileSystem');

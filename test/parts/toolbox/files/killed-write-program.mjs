@@ -1,4 +1,4 @@
-// Writes a file, and is killed before the step of the file system that it is told: `node … MODULE ROOT STEP`.
+// Writes a file and kills itself before the given step of the file system: `node … MODULE ROOT STEP`.
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 
@@ -12,7 +12,7 @@ for (const name of Object.keys(fs)) {
     if (left === 0) process.kill(process.pid, 'SIGKILL');
     return original(...args);
   };
-  // How it gives a promise.
+  // Copies the properties too, such as the promise form for `promisify`.
   fs[name] = Object.defineProperties(counted, Object.getOwnPropertyDescriptors(original));
 }
 syncBuiltinESMExports();

@@ -14,7 +14,7 @@ import { fileTools, MemoryFileSystem } from 'toolwright/toolbox/files';
 
 const ask = () => ({ ask: true as const, reason: 'it writes' });
 
-/** What is asked about a call of a file tool, and the files as they are then. */
+/** Makes a call that needs approval; returns the pending call, the files and a function that approves it. */
 async function asked(name: string, args: JsonObject, texts: Readonly<Record<string, string>>) {
   const files = new MemoryFileSystem(texts);
   const provider = new ScriptedProvider([
@@ -28,8 +28,8 @@ async function asked(name: string, args: JsonObject, texts: Readonly<Record<stri
   return { pending: pending as PendingCall, files, approve };
 }
 
-describe('fileTools', () => {
-  test('edit_file shows the difference to whoever is asked, and changes nothing before the yes', async () => {
+describe('previews of file tools', () => {
+  test('edit_file shows the difference, and changes nothing before the approval', async () => {
     const edit = { path: 'a.ts', edits: [{ oldText: 'two', newText: 'three' }] };
     const { pending, files, approve } = await asked('edit_file', edit, { 'a.ts': 'one\ntwo\n' });
     expect(pending.description).toContain('--- a.ts\n+++ a.ts\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n');
@@ -44,21 +44,21 @@ describe('fileTools', () => {
     expect(pending.description).toContain('@@ -0,0 +1,2 @@\n+x\n+y\n');
   });
 
-  test('patch_files shows each file as it would be', async () => {
+  test('patch_files shows the result for each file', async () => {
     const patch =
       '--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-1\n+2\n--- a/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n';
     const { pending } = await asked('patch_files', { patch }, { 'a.txt': '1\n', 'b.txt': 'gone\n' });
     expect(pending.description).toMatch(/\+\+\+ a\.txt[\s\S]*-1\n\+2[\s\S]*\+\+\+ b\.txt[\s\S]*-gone/);
   });
 
-  test('say why a change would fail, instead of its difference', async () => {
+  test('show why a change would fail instead of a difference', async () => {
     const edit = { path: 'a.ts', edits: [{ oldText: 'none', newText: 'x' }] };
     const { pending } = await asked('edit_file', edit, { 'a.ts': 'one\n' });
     expect(pending.description).toContain('It would fail:');
     expect(pending.description).toContain('oldText is not there');
   });
 
-  test('say how large a difference is that nobody would read, and cut a long one', async () => {
+  test('show only the size of a very large difference, and truncate a long one', async () => {
     const huge = await asked('write_file', { path: 'b', text: 'x\n'.repeat(1_100_000) }, {});
     expect(huge.pending.description).toBe(
       'b: from 0 to 2200000 characters; the difference is too large to be shown',
@@ -69,7 +69,7 @@ describe('fileTools', () => {
 });
 
 describe('@Tool({ preview })', () => {
-  test('is a method of the class; what it throws leaves the question without it', async () => {
+  test('calls a method of the class, and omits the preview if it throws', async () => {
     @Toolset()
     class Notes {
       private readonly place = 'the notes';
@@ -92,7 +92,7 @@ describe('@Tool({ preview })', () => {
     expect(await asks('bad')).toBe('It adds.');
   });
 
-  test('is called only where somebody can be asked', async () => {
+  test('is not called if no approval can be requested', async () => {
     let calls = 0;
     const tool = defineTool({
       name: 'pay',

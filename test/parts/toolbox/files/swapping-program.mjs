@@ -1,4 +1,4 @@
-// Swaps `a/b` of one folder between a folder and a link to another one, as fast as it can.
+// Swaps `a/b` of a folder between a folder and a link to another folder, as fast as it can.
 import { linkSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -13,7 +13,7 @@ for (let round = 0; ; round += 1) {
     renameSync(place, join(root, 'a', '.gone'));
     renameSync(aside, place);
     rmSync(join(root, 'a', '.gone'), { recursive: true, force: true });
-    // The link is the file this time: what is opened by its name must not follow it either.
+    // Now the file itself is a link, which must not be followed either.
     rmSync(place, { recursive: true, force: true });
     mkdirSync(place);
     if (round % 2 === 0) symlinkSync(join(outside, 'data.txt'), join(place, 'data.txt'));
@@ -25,7 +25,7 @@ for (let round = 0; ; round += 1) {
   }
 }
 
-/** The tools move and remove things too, also while this is done. */
+/** Restores the folders, because the tools move and remove files at the same time. */
 function putBack(round) {
   try {
     mkdirSync(join(root, 'a'), { recursive: true });

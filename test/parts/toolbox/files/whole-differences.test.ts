@@ -10,6 +10,6 @@ test.each([
   ['', '\n\none\r\n'],
   ['one\ntwo\n', ''],
   ['one', ''],
-])('the difference of %j to %j is what is found by looking for it', (before, after) => {
+])('the shortcut for the difference from %j to %j matches the result of the diff package', (before, after) => {
   expect(differenceOf('a.txt', before, after)).toBe(createTwoFilesPatch('a.txt', 'a.txt', before, after));
 });

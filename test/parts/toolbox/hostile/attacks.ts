@@ -2,17 +2,17 @@ import fc from 'fast-check';
 import { CHANGERS, FILE_READERS, FOLDER_READERS, OPENERS, REPOSITORY_READERS } from './readers.js';
 import { STARTED_BY } from './starters.js';
 
-/** What a command is after: to run `evil`, to read or change what is denied, or to open what is. */
+/** The goals of an attack: to run `evil`, to read or change denied paths, or to open a connection. */
 export interface Aim {
-  /** Of the folder, absolute. */
+  /** Absolute path of the folder. */
   readonly root: string;
-  /** Paths that are denied, relative to the folder. */
+  /** Denied paths, relative to the folder. */
   readonly denied: readonly string[];
-  /** Folders that have those in them, and links to them. */
+  /** Folders that contain denied paths, and links to them. */
   readonly around: readonly string[];
 }
 
-/** Commands that try to come at what is denied in every way that Bash and common programs have. */
+/** Commands that try to access denied paths in every way that Bash and common programs offer. */
 export function attacksOn(aim: Aim): fc.Arbitrary<string> {
   const reading = fc.oneof(readsFile(aim), readsFile(aim), readsFolder(aim), readsRepository(aim));
   const start = fc.oneof(
@@ -21,7 +21,7 @@ export function attacksOn(aim: Aim): fc.Arbitrary<string> {
     reading,
     changes(aim),
     fc.constantFrom(...OPENERS),
-    // Of these few run: what is wrapped thrice most often asks.
+    // Few of these run, because a command in three wrappers mostly asks.
     fc.constantFrom(...HARMLESS),
     fc.constantFrom(...HARMLESS),
     fc.constantFrom(...HARMLESS),
@@ -38,7 +38,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The same text for Bash, written otherwise; `files` also as a pattern that fits the file. */
+/** The same text in other Bash notation; with `files` also as a pattern that matches the file. */
 function disguised(text: string, how: 'word' | 'files'): fc.Arbitrary<string> {
   const characters = Array.from(text);
   const forms: readonly ((one: string) => string)[] = [
@@ -123,7 +123,7 @@ function readsFolder(aim: Aim): fc.Arbitrary<string> {
     .map(([form, path]) => form.replaceAll('@', () => path));
 }
 
-/** All of these are in the history. */
+/** Readers of the history, which contains all denied files. */
 function readsRepository({ denied, around }: Aim): fc.Arbitrary<string> {
   return fc
     .tuple(fc.constantFrom(...REPOSITORY_READERS), fc.constantFrom(...denied, ...around))
@@ -136,7 +136,7 @@ function changes(aim: Aim): fc.Arbitrary<string> {
     .map(([form, path]) => form.replaceAll('@', () => path));
 }
 
-/** Ways to name the program, most of them as a word of a command. */
+/** Notations of the program name, most of them as one word of a command. */
 function evilWord(root: string): fc.Arbitrary<string> {
   const name = fc.constantFrom(
     'evil',
@@ -177,7 +177,7 @@ function runsEvil({ root }: Aim): fc.Arbitrary<string> {
 
 type Wrap = (inner: string) => string;
 
-/** Around any command, so that one way hides in another. */
+/** Wrappers for any command, so that one attack hides in another. */
 function wrapper({ root }: Aim): fc.Arbitrary<Wrap> {
   const wraps: readonly Wrap[] = [
     (inner) => inner,

@@ -13,9 +13,9 @@ import { describeSandbox } from '../../../services/services.js';
 import { newFolder, textsOf } from '../files/folders.js';
 import { attacksOn } from './attacks.js';
 
-/** In `npm test` a few; `npm run hostile` makes 2,000. */
+/** Only a few in `npm test`; `npm run hostile` runs 2,000. */
 const RUNS = Number(process.env.HOSTILE_RUNS ?? 25);
-/** `HOSTILE_SEED` makes those of another run again. */
+/** `HOSTILE_SEED` repeats the attacks of another run. */
 const SEED = process.env.HOSTILE_SEED;
 const SECRET = 'D3NIED';
 const SHOWN = [SECRET, Buffer.from(`${SECRET}\n`).toString('base64')];
@@ -55,7 +55,7 @@ const FILES = {
   Makefile: 'all:\n\tevil\n',
 } as const;
 
-/** A repository with something in it that is denied, links to that, and programs that would leave a mark outside. */
+/** A repository with denied files, links to them, and programs that would leave a mark outside. */
 function newTemplate(mark: string): string {
   const root = newFolder({
     ...FILES,
@@ -67,7 +67,7 @@ function newTemplate(mark: string): string {
   symlinkSync('vault', join(root, 'link'));
   symlinkSync('../.env', join(root, 'dir', 'named'));
   symlinkSync('..', join(root, 'dir', 'up'));
-  // Behind it, `..` is `sub` and not `deep/er`.
+  // `..` after this link is `sub`, not `deep/er`.
   symlinkSync('../../sub/in', join(root, 'deep', 'er', 'shared'));
   const git = (...args: readonly string[]): string =>
     execFileSync('git', args, { cwd: root, stdio: 'pipe', encoding: 'utf8' });
@@ -109,13 +109,13 @@ function shows(text: string): boolean {
   return SHOWN.some((one) => text.includes(one));
 }
 
-/** Where what is denied stands in files that are not denied. */
+/** Files that contain denied text without being denied themselves. */
 function copiesIn(root: string): readonly string[] {
   const texts = textsOf(root);
   return Object.keys(texts).filter((path) => !Object.hasOwn(DENIED, path) && shows(texts[path] ?? ''));
 }
 
-/** What Git and package managers run is kept, and nothing beside the folder is changed. */
+/** The files that Git and package managers execute and the files outside: an attack must not change them. */
 function keptIn(root: string, outside: string): object {
   const texts = textsOf(root);
   const of = (path: string): string => texts[path] ?? '';
@@ -131,7 +131,7 @@ async function attack(makeTools: MakeTools): Promise<Readonly<Record<'ran' | 're
   const outside = newFolder({ 'secret.txt': `${SECRET}\n` });
   const mark = join(outside, 'ran');
   const template = newTemplate(mark);
-  // The folder stays the same one, so that a seed makes the same commands.
+  // The folder always has the same path, so that a seed gives the same commands.
   const root = join(newFolder(), 'folder');
   cpSync(template, root, { recursive: true, verbatimSymlinks: true });
   const tools = makeTools(root, { PATH: `${root}/bin:${process.env.PATH}`, HOME: outside });
@@ -172,7 +172,7 @@ async function attack(makeTools: MakeTools): Promise<Readonly<Record<'ran' | 're
   return did;
 }
 
-/** Ways out of a folder, whatever is denied in it. */
+/** Attempts to leave the folder. */
 function escapesTo(outside: string): readonly string[] {
   const secret = `${outside}/secret.txt`;
   return [
@@ -197,14 +197,14 @@ function escapesTo(outside: string): readonly string[] {
 }
 
 describeSandbox('in the sandbox', () => {
-  test('no command reads, writes or connects outside of what is allowed, however it is said', async () => {
+  test('no random attack reads, writes or connects to anything that is not allowed', async () => {
     const { ran } = await attack(inSandbox);
     expect(ran).toBeGreaterThan(RUNS / 10);
   });
 });
 
 describe('without a sandbox', () => {
-  test('no attack runs without a question, and what runs does no harm', async () => {
+  test('most attacks are refused, and those that run do no harm', async () => {
     const { refused } = await attack(withoutSandbox);
     expect(refused).toBeGreaterThan(RUNS / 2);
   });

@@ -7,7 +7,7 @@ import { fileTools } from 'toolwright/toolbox/files';
 import { Permissions } from 'toolwright/toolbox/permissions';
 import { newFolder, textsOf } from '../files/folders.js';
 
-/** In `npm test` a few; `npm run hostile` makes 2,000 of each. */
+/** Only a few in `npm test`; `npm run hostile` runs 2,000. */
 const RUNS = Number(process.env.HOSTILE_RUNS ?? 50);
 const SECRET = 'S3CRET';
 
@@ -17,7 +17,7 @@ interface Trap {
   readonly tools: ToolRegistry;
 }
 
-/** A folder with every kind of link, beside one that nobody may read or write. */
+/** A folder with links of every kind, and a folder outside that must not be read or written. */
 function newTrap(): Trap {
   const outside = newFolder({ 'secret.txt': `${SECRET}\n`, 'deep/secret.txt': `${SECRET}\n` });
   const root = newFolder({ 'a.txt': 'inside\n', 'dir/b.txt': 'inside\n', 'dir/c d.txt': 'inside\n' });
@@ -31,7 +31,7 @@ function newTrap(): Trap {
 
 const untouched = { 'deep/secret.txt': `${SECRET}\n`, 'secret.txt': `${SECRET}\n` };
 
-/** Paths as texts that may lead anywhere. */
+/** Random paths that may lead anywhere. */
 function pathsIn({ root, outside }: Trap): fc.Arbitrary<string> {
   const name = fc.constantFrom(
     'a.txt',
@@ -115,8 +115,8 @@ function fileCalls(trap: Trap): fc.Arbitrary<readonly [string, object]> {
   );
 }
 
-describe('with hostile arguments', () => {
-  test('FileTools neither read nor write anything outside of their folder', async () => {
+describe('FileTools with hostile arguments', () => {
+  test('neither read nor write anything outside of their folder', async () => {
     let trap = newTrap();
     let count = 0;
     await fc.assert(
@@ -124,7 +124,7 @@ describe('with hostile arguments', () => {
         fc.constant(0).chain(() => fileCalls(trap)),
         async ([tool, args]) => {
           count += 1;
-          // They remove and move what is there.
+          // The calls remove and move the files of the trap.
           if (count % 50 === 0) trap = newTrap();
           const { forLLM, forUser = '' } = await trap.tools.execute(tool, args);
           expect([

@@ -1,4 +1,4 @@
-/** Ways to come at the text of a file, which is `@`. */
+/** Commands that read the file `@`. */
 export const FILE_READERS = [
   'cat @',
   'head @',
@@ -126,7 +126,7 @@ export const FILE_READERS = [
   'dc -e "?" < @',
 ];
 
-/** Ways to come at what is in a folder, which is `@`. */
+/** Commands that read the files in the folder `@`. */
 export const FOLDER_READERS = [
   'grep -r "" @',
   'grep -rh "" @',
@@ -190,7 +190,7 @@ export const FOLDER_READERS = [
   'shopt -s dotglob; cat @/*',
 ];
 
-/** Ways by the history, which has all of it. */
+/** Commands that read the Git history, which contains all files. */
 export const REPOSITORY_READERS = [
   'git log -p',
   'git log --patch -1',
@@ -270,7 +270,7 @@ export const REPOSITORY_READERS = [
   'git range-diff other HEAD HEAD',
 ];
 
-/** Ways to change a file, which is `@`. */
+/** Commands that change the file `@`. */
 export const CHANGERS = [
   'echo x > @',
   'echo x >> @',
@@ -320,7 +320,7 @@ export const CHANGERS = [
   'sdiff -o @ a.txt dir/b.txt',
 ];
 
-/** Ways to ask a server on this machine, at the port PORT. */
+/** Commands that connect to port PORT of this machine. */
 export const OPENERS = [
   'curl -s http://127.0.0.1:PORT/',
   'curl -s 127.0.0.1:PORT',

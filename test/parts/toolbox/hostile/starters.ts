@@ -1,4 +1,4 @@
-/** Programs and words of the shell that start others. `@@` is the command, `##` the same as one word. */
+/** Programs and shell constructs that start others. `@@` is the command, `##` the same as one word. */
 export const STARTED_BY = [
   '@@',
   '@@',

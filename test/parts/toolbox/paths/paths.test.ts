@@ -14,7 +14,7 @@ const written = fc
   .map(([start, names]) => start + names.join('/'));
 
 describe('folderPath', () => {
-  test('gives what the path module gives, and nothing outside', () => {
+  test('gives the same path as the path module, and refuses paths outside of the root', () => {
     fc.assert(
       fc.property(written, (given) => {
         const read = folderPath(given, { root: '/base', platform: 'linux' });
@@ -25,7 +25,7 @@ describe('folderPath', () => {
           expect(isWithin).toBe(true);
           expect(read.path.split('/')).not.toContain('..');
         }
-        // A path that goes out and comes back is refused too; what cannot be seen is.
+        // A path that leaves the root and returns is also refused, and so are invisible characters.
         if (!isWithin) expect(read.ok).toBe(false);
       }),
     );
@@ -39,14 +39,14 @@ describe('folderPath', () => {
     ['a.', 'a.'],
     ['a /b', 'a '],
     ['what?', 'what?'],
-  ])('refuses %j on Windows, where it names something else', (given, segment) => {
+  ])('refuses %j on Windows, where it has a special meaning', (given, segment) => {
     expect(folderPath(given, { platform: 'win32' })).toEqual({
       ok: false,
       problem: `'${segment}' is not a name of a file on Windows`,
     });
   });
 
-  test('takes backslashes and drives as Windows means them', () => {
+  test('treats backslashes and drives as Windows does', () => {
     const frame = { root: 'C:\\Work', platform: 'win32' } as const;
     expect(folderPath('src\\a.ts', frame)).toEqual({ ok: true, path: 'src/a.ts' });
     expect(folderPath('c:\\work\\src', frame)).toEqual({ ok: true, path: 'src' });
@@ -55,7 +55,7 @@ describe('folderPath', () => {
     expect(folderPath('C:x', frame).ok).toBe(false);
   });
 
-  test('refuses what looks like another name', () => {
+  test('refuses invisible characters and paths that are too long', () => {
     for (const unseen of ['a\u202etxt.exe', 'a\u200bb', 'a\nb', 'a\u0000', '\ud800', 'a\u2066b'])
       expect(folderPath(unseen, {}).ok).toBe(false);
     expect(folderPath('x'.repeat(5_000), {}).ok).toBe(false);
@@ -73,7 +73,7 @@ describe('globMatcher', () => {
       { minLength: 1, maxLength: 4 },
     )
     .map((parts) => parts.join('/'))
-    // There the two mean different things by design, or the other package is in doubt.
+    // In these cases the two differ by design, or picomatch is in doubt.
     .filter(
       (one) =>
         !one.endsWith('/**') &&
@@ -88,7 +88,7 @@ describe('globMatcher', () => {
     )
     .map((names) => names.join('/'));
 
-  test('fits what picomatch fits', () => {
+  test('matches the same paths as picomatch', () => {
     fc.assert(
       fc.property(pattern, path, (glob, given) => {
         expect([glob, given, globMatcher(glob)(given)]).toEqual([
@@ -114,15 +114,15 @@ describe('globMatcher', () => {
     ['{a}', '{a}', true],
     ['{a,{b,c}d}', 'cd', true],
     ['[]a]', ']', true],
-  ])('%j and %j: %j', (glob, given, fits) => {
+  ])('the pattern %j with the path %j gives %j', (glob, given, fits) => {
     expect(globMatcher(glob)(given)).toBe(fits);
   });
 
-  test('takes a set with a range that ends before it begins in the order of its characters', () => {
+  test('treats a reversed range in a set as literal characters', () => {
     expect(['😀', 'ﬀ', 'a'].map(globMatcher('[😀-ﬀa]'))).toEqual([false, false, true]);
   });
 
-  test('takes time in proportion to what it is given', () => {
+  test('matches long patterns, and refuses patterns with too many alternatives or characters', () => {
     const matches = globMatcher(`${'*a'.repeat(200)}b`);
     expect(matches('a'.repeat(4_000))).toBe(false);
     expect(globMatcher(`${'**/a/'.repeat(90)}b`)('a/'.repeat(2_000))).toBe(false);

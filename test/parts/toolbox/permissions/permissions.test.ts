@@ -14,7 +14,7 @@ import {
 } from 'toolwright/toolbox/permissions';
 import { newFolder } from '../files/folders.js';
 
-/** What becomes of a call that touches things. */
+/** Returns the verdict on a call that accesses these resources. */
 async function verdictOf(options: PermissionsOptions, touches: readonly ResourceAccess[], scope = {}) {
   return verdictBy(new Permissions(options), touches, scope);
 }
@@ -86,7 +86,7 @@ describe('Permissions', () => {
     ['auto', read('.git/config'), 'allow'],
     ['auto', { action: 'open', url: 'https://example.com' }, 'allow'],
     ['ask', { action: 'open', url: 'https://example.com' }, 'ask'],
-  ])('in mode %s: %j %s', async (mode, touch, decision) => {
+  ])('in mode %s the decision on %j is %s', async (mode, touch, decision) => {
     expect((await verdictOf({ mode }, [touch])).decision).toBe(decision);
   });
 
@@ -96,53 +96,53 @@ describe('Permissions', () => {
   });
 
   test.each<[string, readonly PermissionRule[], ResourceAccess, Permission]>([
-    ['a path is allowed', [rule('allow', { path: 'src/**' })], write('src/a'), 'allow'],
-    ['another path is not', [rule('allow', { path: 'src/**' })], write('lib/a'), 'ask'],
-    ['an action', [rule('allow', { action: 'write' })], write('x'), 'allow'],
+    ['a path that matches an allow rule', [rule('allow', { path: 'src/**' })], write('src/a'), 'allow'],
+    ['a path that matches no rule', [rule('allow', { path: 'src/**' })], write('lib/a'), 'ask'],
+    ['an allowed action', [rule('allow', { action: 'write' })], write('x'), 'allow'],
     [
-      'what says more wins',
+      'the more specific rule wins',
       [rule('allow', { path: '**' }), rule('ask', { path: 'src/**' })],
       write('src/a'),
       'ask',
     ],
     [
-      'whatever the order',
+      'the more specific rule wins in any order',
       [rule('ask', { path: 'src/**' }), rule('allow', { path: '**' })],
       write('src/a'),
       'ask',
     ],
     [
-      'a path says more than a tool',
+      'a path is more specific than a tool',
       [rule('ask', { tool: 'do_it' }), rule('allow', { path: 'a' })],
       write('a'),
       'allow',
     ],
     [
-      'of two that say as much, the one that asks',
+      'ask wins over an equally specific allow',
       [rule('allow', { path: 'ab/*' }), rule('ask', { path: '*/ab' })],
       write('ab/ab'),
       'ask',
     ],
     [
-      'of two that say as much, in the other order, too',
+      'ask wins over an equally specific allow in the other order',
       [rule('ask', { path: '*/ab' }), rule('allow', { path: 'ab/*' })],
       write('ab/ab'),
       'ask',
     ],
     [
-      'one that denies wins over all',
+      'deny wins over every other rule',
       [rule('allow', { path: 'src/deep/a' }), rule('deny', { action: 'write' })],
       write('src/deep/a'),
       'deny',
     ],
-    ['denied in other capitals', [rule('deny', { path: 'secrets/**' })], read('SECRETS/a'), 'deny'],
-    ['denied in another form', [rule('deny', { path: 'é/**' })], read('e\u0301/a'), 'deny'],
-    ['allowed only as it is', [rule('allow', { path: 'src/**' })], write('SRC/a'), 'ask'],
-    ['denied wherever it is', [rule('deny', { path: '**/.env' })], read('/srv/x/.env'), 'deny'],
-    ['allowed within only', [rule('allow', { path: '**' })], write('/etc/x'), 'ask'],
-    ['allowed outside by name', [rule('allow', { path: '/opt/x/**' })], write('/opt/x/y'), 'allow'],
+    ['a deny rule ignores case', [rule('deny', { path: 'secrets/**' })], read('SECRETS/a'), 'deny'],
+    ['a deny rule ignores the Unicode form', [rule('deny', { path: 'é/**' })], read('e\u0301/a'), 'deny'],
+    ['an allow rule is case-sensitive', [rule('allow', { path: 'src/**' })], write('SRC/a'), 'ask'],
+    ['a deny rule also applies outside of the folder', [rule('deny', { path: '**/.env' })], read('/srv/x/.env'), 'deny'],
+    ['an allow rule for any path applies only inside the folder', [rule('allow', { path: '**' })], write('/etc/x'), 'ask'],
+    ['an absolute allow rule applies outside of the folder', [rule('allow', { path: '/opt/x/**' })], write('/opt/x/y'), 'allow'],
     [
-      'through a folder with what is denied',
+      'a deep access to a folder that contains a denied path',
       [rule('deny', { path: 'a/secret' })],
       { ...read('a'), isDeep: true } as ResourceAccess,
       'ask',
@@ -153,32 +153,32 @@ describe('Permissions', () => {
       { ...read('b'), isDeep: true } as ResourceAccess,
       'allow',
     ],
-    ['a command', [rule('allow', { command: 'git status' })], run('git status'), 'allow'],
-    ['no more than it says', [rule('allow', { command: 'git status' })], run('git status -s'), 'ask'],
-    ['any more', [rule('allow', { command: 'git status *' })], run('git status -s x'), 'allow'],
+    ['a command that matches a rule exactly', [rule('allow', { command: 'git status' })], run('git status'), 'allow'],
+    ['a command with a further argument', [rule('allow', { command: 'git status' })], run('git status -s'), 'ask'],
+    ['a command with further arguments for ` *`', [rule('allow', { command: 'git status *' })], run('git status -s x'), 'allow'],
     [
-      'any more, as it once was said',
+      'a command with further arguments for the older ` **`',
       [rule('allow', { command: 'git status **' })],
       run('git status -s x'),
       'allow',
     ],
     [
-      'no words that are not known',
+      'a command with an unknown word',
       [rule('allow', { command: 'git status *' })],
       run('git status -s ?'),
       'ask',
     ],
-    ['nothing elsewhere', [rule('allow', { command: 'cat *' })], run('cat /etc/x', '/etc/x'), 'ask'],
-    ['a star with something on both sides', [rule('allow', { command: 'a*a' })], run('aa'), 'allow'],
-    ['which are not the same', [rule('allow', { command: 'a*a' })], run('a'), 'ask'],
-    ['no prefix of text', [rule('allow', { command: 'git **' })], run('gitx y'), 'ask'],
-    ['a word with a star', [rule('allow', { command: 'npm run test:*' })], run('npm run test:a'), 'allow'],
-    ['not another program of that name', [rule('allow', { command: 'ls' })], run('./ls'), 'ask'],
-    ['denied with whatever follows', [rule('deny', { command: 'rm' })], run('rm -rf x'), 'deny'],
-    ['denied by its path too', [rule('deny', { command: 'rm' })], run('/bin/rm x'), 'deny'],
-    ['denied in other capitals, as a command', [rule('deny', { command: 'rm' })], run('RM x'), 'deny'],
-    ['what may be denied', [rule('deny', { command: 'git push' })], run('git ?'), 'ask'],
-    ['what a program is given', [rule('deny', { path: 'secrets/**' })], run('cat x', 'secrets/x'), 'deny'],
+    ['a command that names a path outside of the folder', [rule('allow', { command: 'cat *' })], run('cat /etc/x', '/etc/x'), 'ask'],
+    ['a star that matches nothing between two characters', [rule('allow', { command: 'a*a' })], run('aa'), 'allow'],
+    ['a star whose two sides would overlap', [rule('allow', { command: 'a*a' })], run('a'), 'ask'],
+    ['a command that only starts with the same characters', [rule('allow', { command: 'git **' })], run('gitx y'), 'ask'],
+    ['a star inside a word', [rule('allow', { command: 'npm run test:*' })], run('npm run test:a'), 'allow'],
+    ['a program of the same name in the folder', [rule('allow', { command: 'ls' })], run('./ls'), 'ask'],
+    ['a deny rule with further arguments', [rule('deny', { command: 'rm' })], run('rm -rf x'), 'deny'],
+    ['a deny rule for a program called by its path', [rule('deny', { command: 'rm' })], run('/bin/rm x'), 'deny'],
+    ['a deny rule for a command in upper case', [rule('deny', { command: 'rm' })], run('RM x'), 'deny'],
+    ['an unknown word that may be denied', [rule('deny', { command: 'git push' })], run('git ?'), 'ask'],
+    ['a denied path as an argument', [rule('deny', { path: 'secrets/**' })], run('cat x', 'secrets/x'), 'deny'],
     [
       'a host',
       [rule('allow', { host: '*.example.com' })],
@@ -194,14 +194,14 @@ describe('Permissions', () => {
     ['a host with a port', [rule('allow', { host: 'a.test:8080' })], open('http://a.test:8080/'), 'allow'],
     ['a host with another port', [rule('allow', { host: 'a.test:8080' })], open('http://a.test/'), 'ask'],
     [
-      'a host that stands before another',
+      'an allowed host that is only the user of a URL',
       [rule('allow', { host: 'a.test' })],
       open('http://a.test@b/'),
       'ask',
     ],
     ...['http://evil.test.:4821/', 'http://EVIL.test/', 'http://a.test@evil.test/', 'http://evil%2etest'].map(
       (url): [string, PermissionRule[], ResourceAccess, Permission] => [
-        `a host that is denied, as ${url}`,
+        `a denied host as ${url}`,
         [rule('deny', { host: 'evil.test' }), rule('allow', { tool: '*' })],
         open(url),
         'deny',
@@ -229,7 +229,7 @@ describe('Permissions', () => {
       ['evil.test', 'http://notevil.test/', 'allow'],
       ['evil.test', 'http://a.evil.test/', 'allow'],
     ].map(([host, url, decision]): [string, PermissionRule[], ResourceAccess, Permission] => [
-      `${host} of ${url}`,
+      `a deny rule for ${host} with ${url}`,
       [rule('deny', { host }), rule('allow', { tool: '*' })],
       open(String(url)),
       decision as Permission,
@@ -242,7 +242,7 @@ describe('Permissions', () => {
       'npm -- publish',
       'NPM -s PUBLISH',
     ].map((command): [string, PermissionRule[], ResourceAccess, Permission] => [
-      `denied with options before it: ${command}`,
+      `a denied command with options before it: ${command}`,
       [rule('deny', { command: 'npm publish' }), rule('allow', { tool: '*' })],
       run(command),
       'deny',
@@ -255,31 +255,31 @@ describe('Permissions', () => {
       ['npm publish', 'npm run publish', 'allow'],
       ['git push', 'git commit -m push', 'allow'],
     ].map(([command, given, decision]): [string, PermissionRule[], ResourceAccess, Permission] => [
-      `${command} denies or leaves ${given}`,
+      `a deny rule for ${command} with ${given}`,
       [rule('deny', { command }), rule('allow', { command: '* **' })],
       run(String(given)),
       decision as Permission,
     ]),
-    ['allowed without options', [rule('allow', { command: 'npm publish' })], run('npm -s publish'), 'ask'],
-    ['what is not understood is not covered by a tool', [rule('allow', { tool: 'do_it' })], unknown, 'ask'],
+    ['an allow rule does not match options before the command', [rule('allow', { command: 'npm publish' })], run('npm -s publish'), 'ask'],
+    ['an unknown access is not allowed by a rule for the tool', [rule('allow', { tool: 'do_it' })], unknown, 'ask'],
     [
-      'git’s own files, by name',
+      'files in .git with a rule that names .git',
       [rule('allow', { action: 'write', path: '**/.git/**' })],
       write('.git/x'),
       'allow',
     ],
-  ])('by a rule: %s', async (_what, rules, touch, decision) => {
+  ])('decides by rules: %s', async (_what, rules, touch, decision) => {
     expect((await verdictOf({ mode: 'ask', rules }, [touch])).decision).toBe(decision);
   });
 
-  test('allows a call where all that it touches is allowed', async () => {
+  test('allows a call only if everything that it accesses is allowed', async () => {
     const rules = [rule('allow', { path: 'a' }), rule('deny', { path: 'c' })];
     expect((await verdictOf({ rules }, [write('a'), write('b')])).decision).toBe('ask');
     expect((await verdictOf({ rules }, [write('a'), write('c'), unknown])).decision).toBe('deny');
     expect((await verdictOf({ rules }, [])).decision).toBe('allow');
   });
 
-  test('knows tools that do not say what they touch by their names, arguments and annotations', async () => {
+  test('matches tools without touches by name, arguments and annotations', async () => {
     const made: string[] = [];
     const tool = (name: string, annotations = {}) =>
       defineTool({
@@ -310,7 +310,7 @@ describe('Permissions', () => {
     expect(await call({ rules: [rule('deny', { tool: 'look' })] }, 'look')).toBe(false);
   });
 
-  test('fails closed where a tool cannot say what it touches', async () => {
+  test('refuses a call if touches throws or returns an invalid value', async () => {
     for (const touches of [
       () => {
         throw new Error('no');
@@ -331,7 +331,7 @@ describe('Permissions', () => {
     }
   });
 
-  test('asks in a run, says why, and makes the call after a yes', async () => {
+  test('suspends a run with the reason, and refuses a denied call', async () => {
     const files = new MemoryFileSystem({ 'a.txt': 'a' });
     const permissions = new Permissions({
       rules: [rule('deny', { path: 'secret/**', reason: 'secrets stay' })],
@@ -355,12 +355,12 @@ describe('Permissions', () => {
     expect(files.texts()).toEqual({ 'a.txt': 'a' });
   });
 
-  test('explain() refuses a name in place of a definition', async () => {
+  test('explain() throws for a name instead of a tool definition', async () => {
     const request = { tool: 'order', arguments: {}, context: { callId: 'c' } };
     await expect(new Permissions().explain(request as never)).rejects.toMatchObject({ code: 521 });
   });
 
-  test('never gets looser by a rule that might deny', async () => {
+  test('a rule for a path never makes the mode read-only less strict', async () => {
     const rules: PermissionRule[] = [{ decision: 'deny', path: '.env' }];
     const touches = [run('cat ?')];
     expect((await verdictOf({ mode: 'read-only' }, touches)).decision).toBe('deny');
@@ -371,7 +371,7 @@ describe('Permissions', () => {
     expect((await verdictOf({ mode: 'read-only', rules: allowing }, touches)).decision).toBe('deny');
   });
 
-  test('asks about what might be denied, whatever yes to other calls stands', async () => {
+  test('asks if a command might access a denied path, despite a remembered approval', async () => {
     const permissions = new Permissions({ rules: [{ decision: 'deny', path: '.env' }] });
     permissions.remember({ command: 'grep **' }, { session: 's' });
     const scope = { conversationId: 's' };
@@ -381,7 +381,7 @@ describe('Permissions', () => {
     expect((await Promise.all(verdicts)).map(({ decision }) => decision)).toEqual(['ask', 'allow']);
   });
 
-  test('allows everything only by a rule that says so', async () => {
+  test('allows everything only with an explicit rule', async () => {
     for (const rule of [{ decision: 'allow' }, { decision: 'allow', reason: 'why not' }] as const)
       expect(() => new Permissions({ rules: [rule] })).toThrow('allows everything without saying so');
     expect(() => new Permissions().remember({}, { session: 's' })).toThrow('allows everything');
@@ -389,7 +389,7 @@ describe('Permissions', () => {
     expect(all.decision).toBe('allow');
   });
 
-  test('refuses rules that cannot be meant, all together', () => {
+  test('throws all errors of invalid rules together', () => {
     const rules = [
       { decision: 'alow' },
       { decision: 'allow', pth: 'x' },
@@ -404,13 +404,13 @@ describe('Permissions', () => {
   });
 });
 
-describe('a standing yes', () => {
+describe('a remembered approval', () => {
   const scope = { conversationId: 'c1', data: { user: 'u1' } };
   const options = {
     userOf: ({ data }: { data: Readonly<Record<string, unknown>> }) => data.user as string | undefined,
   };
 
-  test('holds for its session or its user, until it ends or is revoked', async () => {
+  test('applies to its session or its user until it expires or is revoked', async () => {
     const permissions = new Permissions(options);
     const decide = async (path: string, of: object): Promise<string> =>
       (await verdictBy(permissions, [write(path)], of)).decision;
@@ -428,7 +428,7 @@ describe('a standing yes', () => {
     expect(await decide('a', scope)).toBe('ask');
   });
 
-  test('is in a file that a person can read, change and remove', async () => {
+  test('is stored in a file that users can read, change and delete', async () => {
     const file = join(newFolder(), 'config', 'permissions.json');
     const permissions = new Permissions({ file });
     permissions.remember({ command: 'git status **' }, { session: 'c1' });
@@ -453,7 +453,7 @@ describe('a standing yes', () => {
     expect((await verdictBy(permissions, [run('git status')], scope)).decision).toBe('ask');
   });
 
-  test('allows nothing by a file that cannot be understood, tells it at the start, and does not overwrite it', async () => {
+  test('an invalid file allows nothing, throws at the start and is not overwritten', async () => {
     for (const text of [
       '',
       '{',
@@ -462,7 +462,7 @@ describe('a standing yes', () => {
       '{"entries":[{"id":"x","given":"2026","scope":{"session":"c1"},"rule":{"decision":"deny"}}]}',
     ]) {
       const file = join(newFolder(), 'permissions.json');
-      // It was whole when the process began.
+      // The file is still valid when the process starts.
       const permissions = new Permissions({ file });
       writeFileSync(file, text);
       const tool = defineTool({ name: 'x', description: 'x', touches: () => [], execute: () => 'done' });
@@ -479,7 +479,7 @@ describe('a standing yes', () => {
     expect(existsSync('permissions.json')).toBe(false);
   });
 
-  test('never wins over a rule that denies, nor in the mode that only reads', async () => {
+  test('never overrides a deny rule or the mode read-only', async () => {
     const deny: PermissionRule = { decision: 'deny', path: 'a' };
     for (const given of [{ rules: [deny] }, { folderRules: [deny] }, { mode: 'read-only' as const }]) {
       const permissions = new Permissions(given);
@@ -488,7 +488,7 @@ describe('a standing yes', () => {
     }
   });
 
-  test('covers what is not understood only for the very same call', async () => {
+  test('of an unknown access covers only exactly the same call', async () => {
     const permissions = new Permissions();
     permissions.remember({ action: 'unknown' }, { session: 'c1' });
     expect((await verdictBy(permissions, [unknown], scope)).decision).toBe('ask');
@@ -497,7 +497,7 @@ describe('a standing yes', () => {
     expect((await verdictBy(permissions, [unknown], scope)).decision).toBe('allow');
   });
 
-  test('to a call lets through that call, and no other', async () => {
+  test('of a call covers only exactly this call', async () => {
     const args = { path: 'a*[b].txt', text: 'x' };
     const [rule] = rulesOfYes('write_file', args, [write('a*[b].txt')]);
     const permissions = new Permissions();
@@ -541,7 +541,7 @@ describe('rules of the folder', () => {
   );
   const RANK = ['allow', 'ask', 'deny'];
 
-  test('never make anything looser', async () => {
+  test('never make a decision less strict', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.record({
@@ -554,7 +554,7 @@ describe('rules of the folder', () => {
           const without = await verdictOf(options, touches);
           const withThem = await verdictOf({ ...options, folderRules }, touches);
           expect(RANK.indexOf(withThem.decision)).toBeGreaterThanOrEqual(RANK.indexOf(without.decision));
-          // And a rule of one's own that denies is never lost.
+          // A deny rule of the application always applies.
           const denied = await verdictOf(
             { ...options, rules: [...options.rules, { decision: 'deny', tool: '*' }] },
             touches,

@@ -11,7 +11,7 @@ const program = join(import.meta.dirname, 'sharing-program.mjs');
 const module = buildProgram('test/parts/toolbox/permissions/permissions-module.ts');
 afterAll(module.remove);
 
-/** The exit code, or the signal, of a process that does something with a file. */
+/** Runs the program in a process and returns its exit code or signal. */
 async function inProcess(file: string, ...args: readonly string[]): Promise<unknown> {
   const child = spawn(process.execPath, [program, module.file, file, ...args], { stdio: 'inherit' });
   const [code, signal] = await once(child, 'exit');
@@ -22,18 +22,18 @@ const newFile = (): string => join(newFolder(), 'permissions.json');
 const commandsIn = (file: string): readonly unknown[] =>
   new Permissions({ file }).remembered().map(({ rule }) => rule.command);
 
-describe('Permissions of several processes over one file', () => {
-  test('keep every yes that one of them was given', async () => {
+describe('Permissions of several processes with one file', () => {
+  test('store every approval of all processes', async () => {
     const file = newFile();
     const names = ['a', 'b', 'c', 'd'];
     expect(await Promise.all(names.map((name) => inProcess(file, 'remember', name)))).toEqual([0, 0, 0, 0]);
     const all = names.flatMap((name) => Array.from({ length: 30 }, (_, n) => `${name} ${n}`));
     expect([...commandsIn(file)].sort()).toEqual(all.sort());
-    // Nothing is left beside it.
+    // No lock file remains.
     expect(readdirSync(dirname(file))).toEqual(['permissions.json']);
   });
 
-  test('never bring back a yes that one of them has taken back', async () => {
+  test('never restore an approval that another process has revoked', async () => {
     const file = newFile();
     await inProcess(file, 'remember', 'dangerous');
     const done = await Promise.all([
@@ -46,7 +46,7 @@ describe('Permissions of several processes over one file', () => {
     expect(commandsIn(file)).toHaveLength(60);
   });
 
-  test('hear of a yes that another one has taken back, however soon', () => {
+  test('see immediately if another instance revokes an approval', () => {
     const file = newFile();
     const [one, other] = [new Permissions({ file }), new Permissions({ file })];
     for (let n = 0; n < 50; n += 1) {
@@ -59,11 +59,11 @@ describe('Permissions of several processes over one file', () => {
     }
   });
 
-  test('go on where one was killed that held the file, or nobody knows who did', async () => {
+  test('recover from a lock whose process was killed, with or without a recorded owner', async () => {
     const file = newFile();
     expect(await inProcess(file, 'die', 'x')).toBe('SIGKILL');
     new Permissions({ file }).remember({ command: 'a' }, { session: 's' });
-    // Killed between making the lock and writing into it.
+    // As if the process was killed between creating the lock and writing its owner.
     writeFileSync(`${file}.lock`, '');
     new Permissions({ file }).remember({ command: 'b' }, { session: 's' });
     expect(commandsIn(file)).toEqual(['a', 'b']);

@@ -1,4 +1,4 @@
-// Changes a file of standing yeses: `remember` keeps its own, `revoke` takes back those of a name, `die` dies with the lock.
+// Changes a file of approvals: `remember` adds 30, `revoke` removes those with a name, `die` is killed with the lock.
 import { writeFileSync } from 'node:fs';
 
 const [module, file, what, name] = process.argv.slice(2);

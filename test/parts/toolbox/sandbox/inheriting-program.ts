@@ -1,6 +1,6 @@
 import { sandboxShell } from '../../../../src/toolbox/sandbox/index.js';
 
-/** Runs a command in a sandbox of a folder, in a process that has inherited open files, and prints its output. */
+/** Runs a command in a sandbox in a process that inherited open files, and prints its output. */
 const [, , folder = '', command = ''] = process.argv;
 const { output, ended } = sandboxShell({ folder }).start({ command, folder: '.' });
 await ended;

@@ -38,14 +38,14 @@ function sandbox(options: Partial<SandboxShellOptions> = {}, rules: PermissionsO
 }
 
 describeSandbox('sandboxShell', () => {
-  test('runs commands of any form in mode auto, and they write into the folder', async () => {
+  test('runs any command in mode auto, with write access to the folder', async () => {
     const { folder, run } = sandbox();
     expect(await run('x=1; for y in a b; do echo "$x$y" >> new.txt; done; cat new.txt')).toMatch(/^1a\n1b\n/);
     expect(existsSync(join(folder, 'new.txt'))).toBe(true);
     expect(await run('exit 3')).toContain('exit code 3');
   });
 
-  test('keeps denied paths unreadable, and what is protected unwritable, and leaves nothing of it behind', async () => {
+  test('makes denied paths unreadable and protected paths unwritable, without leaving files behind', async () => {
     const rules = [
       { decision: 'deny', path: '**/.env*' },
       { decision: 'deny', path: 'vault/**' },
@@ -65,7 +65,7 @@ describeSandbox('sandboxShell', () => {
     expect(await run('y=kept.js; cat $y; ls -la .npmrc')).toContain('1\n');
   });
 
-  test('keeps denied paths outside of the folder unreadable, also by links and in what is readable', async () => {
+  test('makes denied paths outside of the folder unreadable, also through links and in readable folders', async () => {
     const outside = newFolder({
       'keys/a': 'S3CRET\n',
       'sub/.env': 'S3CRET\n',
@@ -91,13 +91,13 @@ describeSandbox('sandboxShell', () => {
       expect(told).toContain(`${path}: Permission denied`);
   });
 
-  test('closes no path in a folder that is closed', async () => {
+  test('a protected path inside an unreadable folder does not prevent the start', async () => {
     const folder = newFolder({ 'sub/.npmrc': 'S3CRET\n', 'sub/deep/.git/config': 'x\n' });
     const { run } = sandbox({ folder, unreadable: ['sub'], unwritable: ['sub/deep/*'] });
     expect(await run('x=1; cat sub/.npmrc; echo ran')).toMatch(/^ran$/m);
   });
 
-  test('keeps protected names in subfolders unwritable, and reports new ones', async () => {
+  test('makes protected names in subfolders unwritable, and reports new ones', async () => {
     const folder = newFolder({
       ...FILES,
       'pkg/.git/config': 'old\n',
@@ -128,7 +128,7 @@ describeSandbox('sandboxShell', () => {
     expect(await mayCommit('x=1; git init -q third; git -C new/sub config a.b c')).not.toContain('New in');
   });
 
-  test('shows nothing of the home, of other folders, of secrets of the system and of other processes', async () => {
+  test('hides the home, other folders, system secrets and other processes', async () => {
     const outside = newFolder({ 'secret.txt': 'S3CRET\n' });
     const { run } = sandbox();
     const told = await run(
@@ -142,7 +142,7 @@ describeSandbox('sandboxShell', () => {
     expect(readdirSync(outside)).toEqual(['secret.txt']);
   });
 
-  test('passes no file on that this process has inherited', async () => {
+  test('does not pass on open files of this process', async () => {
     const outside = newFolder({ 'secret.txt': 'S3CRET\n' });
     const file = openSync(outside, 'r');
     const command = 'for f in /proc/self/fd/*; do cat $f/secret.txt; echo x > $f/x; done; echo ran';
@@ -156,7 +156,7 @@ describeSandbox('sandboxShell', () => {
     expect(readdirSync(outside)).toEqual(['secret.txt']);
   });
 
-  test('has no network, or that to the named hosts', async () => {
+  test('allows connections only to the listed hosts', async () => {
     const server = createServer((_, response) => response.end('served')).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -168,13 +168,13 @@ describeSandbox('sandboxShell', () => {
     server.close();
   });
 
-  test('lets commands write what is protected where that is meant', async () => {
+  test('allows writes to protected paths that are listed as writable', async () => {
     const { folder, run } = sandbox({ writable: ['.git'] });
     expect(await run('git init -q . && git status -s | head -1')).toContain('exit code 0');
     expect(existsSync(join(folder, '.git', 'HEAD'))).toBe(true);
   });
 
-  test('refuses what it cannot protect, and folders with the home in them', async () => {
+  test('refuses a protected path that is a link, folders that contain the home, and invalid options', async () => {
     const folder = newFolder(FILES);
     symlinkSync('a.txt', join(folder, '.npmrc'));
     expect(await sandbox({ folder }).run('x=1; echo ran')).toContain("'.npmrc' is a link");
@@ -190,7 +190,7 @@ describeSandbox('sandboxShell', () => {
       );
   });
 
-  test('refuses other unsuitable folders with their true cause', () => {
+  test('refuses other unsuitable folders with the reason', () => {
     const told = (folder: string): unknown => {
       try {
         return sandboxShell({ folder });
@@ -206,7 +206,7 @@ describeSandbox('sandboxShell', () => {
     expect(told(join(newFolder(), 'none'))).toEqual(refused(/none, which is not an existing folder/));
   });
 
-  test('is what createAgent runs commands in, in mode auto', async () => {
+  test('createAgent uses it for commands in mode auto', async () => {
     const folder = newFolder(FILES);
     const rules = [{ decision: 'deny', path: '**/.env*' }] as const;
     await using agent = await createAgent({
@@ -224,7 +224,7 @@ describeSandbox('sandboxShell', () => {
   });
 });
 
-describe('where no sandbox can be made', () => {
+describe('if no sandbox is available', () => {
   async function without<Value>(work: () => Promise<Value>): Promise<Value> {
     const { PATH } = process.env;
     process.env.PATH = newFolder();
@@ -235,7 +235,7 @@ describe('where no sandbox can be made', () => {
     }
   }
 
-  test('sandboxShell and an agent in mode auto fail with one line that says what to do', async () => {
+  test('sandboxShell and an agent in mode auto throw with a suggested fix', async () => {
     const folder = newFolder(FILES);
     const line =
       /^No sandbox for commands: bwrap is not installed\. Install bubblewrap \([^\n]*'external'[^\n]*mode 'ask'\.$/;
@@ -256,10 +256,10 @@ describe('where no sandbox can be made', () => {
     });
   });
 
-  test('one that does not keep commands in is none', async () => {
+  test('sandboxShell refuses a bwrap that does not isolate commands', async () => {
     const folder = newFolder(FILES);
     const bin = newFolder();
-    // It starts what it is given, and keeps nothing in.
+    // Runs the command without any isolation.
     writeFileSync(
       join(bin, 'bwrap'),
       '#!/bin/bash\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n',

@@ -33,7 +33,7 @@ function place(options: PermissionsOptions = {}, folder = newFolder(FILES)) {
 
 const allow = (command: string): PermissionRule => ({ decision: 'allow', command });
 
-/** What once ran without a question in the mode that allows most. */
+/** Commands that once ran without a question in mode auto. */
 const ONCE_PASSED = [
   "python3 -v -c 'print(1)'",
   'echo CODE | python3 -u',
@@ -48,7 +48,7 @@ const ONCE_PASSED = [
 ];
 
 describe('without a sandbox', () => {
-  test.each(ONCE_PASSED)('a command asks in mode ask, and is denied in mode auto: %s', async (command) => {
+  test.each(ONCE_PASSED)('a command without a rule asks in mode ask and is denied in mode auto: %s', async (command) => {
     expect(await place().decide(command)).toBe('ask');
     expect(await place({ mode: 'auto' }).decide(command)).toBe('deny');
     expect(await place({ mode: 'read-only' }).decide(command)).toBe('deny');
@@ -61,7 +61,7 @@ describe('without a sandbox', () => {
     'cat link/x',
     'cat dir/../../x',
     'cat dangling',
-  ])('a rule that allows any words allows no path outside of the folder: %s', async (command) => {
+  ])('a rule for any arguments does not allow paths outside of the folder: %s', async (command) => {
     const { folder, decide } = place({ rules: [allow('cat **'), allow('cat *')] });
     symlinkSync('/etc', join(folder, 'link'));
     symlinkSync('/nowhere/at/all', join(folder, 'dangling'));
@@ -69,7 +69,7 @@ describe('without a sandbox', () => {
     expect(await decide('cat a.txt dir/b.txt')).toBe('allow');
   });
 
-  test('grep -r AKIA ~ asks, whatever rule allows grep', async () => {
+  test('grep -r AKIA ~ asks even if a rule allows grep', async () => {
     const { decide } = place({ rules: [allow('grep **')] });
     expect(await decide('grep -r AKIA ~')).toBe('ask');
     expect(await decide("grep -r AKIA '~'")).toBe('ask');
@@ -122,7 +122,7 @@ describe('without a sandbox', () => {
       "echo 'x",
     ],
   ])(
-    'whatever rules allow it, what is not a list of simple commands with literal words asks: %s',
+    'only lists of simple commands with literal words can be allowed by rules: %s',
     async (command) => {
       expect(await place({ rules: [allow('* **')] }).decide(command)).not.toBe('allow');
     },
@@ -154,7 +154,7 @@ describe('without a sandbox', () => {
       '\'ls\' "dir"',
       'git diff HEAD -- a.txt',
     ],
-  ])('the built-in read-only list runs in every mode: %s', async (command) => {
+  ])('read-only commands run in every mode: %s', async (command) => {
     const { folder, decide } = place();
     execFileSync('git', ['init', '-q'], { cwd: folder });
     expect(await decide(command)).toBe('allow');
@@ -203,7 +203,7 @@ describe('without a sandbox', () => {
       'git',
       'git diff -O/etc/passwd',
     ],
-  ])('anything else than its fixed options asks: %s', async (command) => {
+  ])('read-only programs with other options ask: %s', async (command) => {
     const { folder, decide } = place();
     execFileSync('git', ['init', '-q'], { cwd: folder });
     expect(await decide(command)).toBe('ask');
@@ -211,12 +211,12 @@ describe('without a sandbox', () => {
 
   test.each([
     ['a filter', '[filter "x"]\n\tclean = evil\n'],
-    ['a monitor', '[core]\n\tfsmonitor = evil\n'],
-    ['another file', '[include]\n\tpath = ../evil\n'],
-    ['a setting on the line of its section', '[core] fsmonitor = evil\n'],
-    ['another tree', '[core]\n\tworktree = /\n'],
-    ['a text over two lines', '[user]\n\tname = a\\\n[core]\n\tfsmonitor = evil\n'],
-  ])('git asks where the settings of the repository may start a program: %s', async (_what, config) => {
+    ['fsmonitor', '[core]\n\tfsmonitor = evil\n'],
+    ['an included file', '[include]\n\tpath = ../evil\n'],
+    ['a setting on the line of its section header', '[core] fsmonitor = evil\n'],
+    ['another work tree', '[core]\n\tworktree = /\n'],
+    ['a value with a line continuation', '[user]\n\tname = a\\\n[core]\n\tfsmonitor = evil\n'],
+  ])('git asks if the configuration of the repository may start a program: %s', async (_what, config) => {
     const { folder, decide } = place();
     execFileSync('git', ['init', '-q'], { cwd: folder });
     expect(await decide('git status')).toBe('allow');
@@ -224,7 +224,7 @@ describe('without a sandbox', () => {
     expect(await decide('git status')).toBe('ask');
   });
 
-  test('git asks where .git leads elsewhere', async () => {
+  test('git asks if the repository is missing or located elsewhere', async () => {
     for (const make of [
       (root: string) => writeFileSync(join(root, '.git'), 'gitdir: dir\n'),
       (root: string) => symlinkSync('dir', join(root, '.git')),
@@ -240,7 +240,7 @@ describe('without a sandbox', () => {
     }
   });
 
-  test('read-only programs run as those of the system, with nothing of the environment and the folder', async () => {
+  test('read-only commands run the programs of the system, ignoring environment and folder', async () => {
     const folder = newFolder({
       ...FILES,
       '.ripgreprc': '--pre=/bin/false\n',
@@ -271,7 +271,7 @@ describe('without a sandbox', () => {
     expect(await run('ls')).not.toMatch(/^ran$/m);
   });
 
-  test('a rule that allows fits the whole command, and any further words only with ` *` at its end', async () => {
+  test('an allow rule matches the whole command, with further words only if it ends in ` *`', async () => {
     const { decide } = place({
       rules: [allow('npm test'), allow('git stash *'), allow('a*a'), allow('x:* y')],
     });
@@ -297,7 +297,7 @@ describe('without a sandbox', () => {
       expect([command, await decide(command)]).toEqual([command, decision]);
   });
 
-  test('a rule that asks or denies fits whatever follows its words, wherever the command stands', async () => {
+  test('a deny or ask rule matches with any further words and anywhere in the command', async () => {
     const rules: PermissionRule[] = [
       { decision: 'deny', command: 'git push' },
       { decision: 'deny', command: 'rm' },
@@ -320,7 +320,7 @@ describe('without a sandbox', () => {
     expect(await decide('git status')).toBe('ask');
   });
 
-  test('a denied path is a hint for commands: where a word names it', async () => {
+  test('a denied path also denies commands that name it', async () => {
     const rules: PermissionRule[] = [allow('* **'), { decision: 'deny', path: '**/.env*' }];
     const { folder, decide } = place({ rules });
     symlinkSync('.env', join(folder, 'named'));
@@ -339,14 +339,14 @@ describe('without a sandbox', () => {
     expect(await decide('node x.js')).toBe('allow');
   });
 
-  test('no rule of the documentation allows more than it did', async () => {
+  test('the rules in the documentation allow only the expected commands', async () => {
     const { folder, decide } = place({
       rules: ['npm test', 'jest', 'git status **', 'cat **', 'npm run test:*', 'node --test', 'echo **'].map(
         allow,
       ),
     });
     execFileSync('git', ['init', '-q'], { cwd: folder });
-    // Those of the built-in list, and what these rules have always allowed.
+    // Commands of the built-in list, and those that these rules allow.
     const allowed = new Set([
       'npm test',
       'jest',
@@ -383,11 +383,11 @@ describe('without a sandbox', () => {
       expect([command, await decide(command)]).toEqual([command, allowed.has(command) ? 'allow' : 'ask']);
   });
 
-  test('a folder that is not there is no way past the question', async () => {
+  test('a command in a folder that does not exist still asks', async () => {
     expect(await place({ rules: [allow('* **')] }).decide('rm x', { folder: 'later' })).toBe('ask');
   });
 
-  test('a command that is allowed runs, and one that is not says in mode auto what is missing', async () => {
+  test('an allowed command runs, and a denied one in mode auto gets a message about the sandbox', async () => {
     const { run } = place({ mode: 'auto', rules: [allow('echo *')] });
     expect((await run('echo fine && cat a.txt')).forLLM).toContain('inside');
     const refused = await run('npm test');
@@ -442,7 +442,7 @@ describe('commandAccess', () => {
     'a:b,',
   ];
 
-  test.each(shapes)('takes time in proportion to the length of a command: %s', async (shape) => {
+  test.each(shapes)('takes time linear in the length of a command: %s', async (shape) => {
     const folder = newFolder(FILES);
     const permissions = new Permissions({
       rules: [
@@ -462,7 +462,7 @@ describe('commandAccess', () => {
     expect(growth).toBeLessThanOrEqual(2.2);
   });
 
-  test('states what a command accesses, with the paths that its words may be', () => {
+  test('reports the accesses of a command with the paths that it mentions', () => {
     const folder = newFolder(FILES);
     const shell = new LocalShell({ folder });
     expect(commandAccess('x -la dir; echo $y', { folder: shell.folderAt('.'), view: shell.view() })).toEqual([

@@ -20,7 +20,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await wait(10);
 }
 
-/** Processes whose environment or words have a text; those that have ended do not count. */
+/** Running processes whose command line contains this text; zombies do not count. */
 function processesWith(text: string): readonly string[] {
   return readdirSync('/proc').filter((pid) => {
     try {
@@ -33,14 +33,14 @@ function processesWith(text: string): readonly string[] {
 }
 
 let unique = 0;
-/** A number of seconds that no other process of this machine sleeps. */
+/** A number of seconds that no other `sleep` process on this machine uses. */
 function longTime(): string {
   unique += 1;
   return `${300_000 + process.pid}.${unique}`;
 }
 
 describe('run_command', () => {
-  test('gives what a command writes, in order, and its exit code', async () => {
+  test('returns the output in order and the exit code', async () => {
     const { run } = shellOf();
     const { isError, forLLM, details } = await run('echo one; echo two >&2; echo three');
     expect([isError, forLLM]).toEqual([
@@ -55,7 +55,7 @@ describe('run_command', () => {
     expect((await run('kill -SEGV $$')).forLLM).toContain('ended by SIGSEGV');
   });
 
-  test('runs in the folder that is chosen, and in none outside', async () => {
+  test('runs in the chosen folder, but never outside', async () => {
     const { folder, run } = shellOf();
     mkdirSync(join(folder, 'sub'));
     symlinkSync('/', join(folder, 'out'));
@@ -71,7 +71,7 @@ describe('run_command', () => {
     expect(existsSync(join(folder, '..', 'evil'))).toBe(false);
   });
 
-  test('has a clean environment unless it is told otherwise', async () => {
+  test('has a clean environment by default', async () => {
     process.env.TOOLBOX_SECRET = 'secret';
     process.env.BASH_ENV = '/dev/null';
     try {
@@ -87,7 +87,7 @@ describe('run_command', () => {
     }
   });
 
-  test('keeps the beginning and the end of much output', async () => {
+  test('truncates long output in the middle', async () => {
     const { run } = shellOf();
     const { forLLM } = await run('echo first; seq 1 200000; echo last');
     expect(forLLM.length).toBeLessThan(61_000);
@@ -96,7 +96,7 @@ describe('run_command', () => {
     expect(forLLM).toMatch(/200000\nlast\n\(exit code 0/);
   });
 
-  test('does not tear characters', async () => {
+  test('does not split characters of several bytes', async () => {
     const { run } = shellOf();
     const { forLLM } = await run(
       'printf "\\xe2"; sleep 0.1; printf "\\x82\\xac"; printf "\\xf0\\x9d\\x84\\x9e"',
@@ -104,7 +104,7 @@ describe('run_command', () => {
     expect(forLLM).toMatch(/^€𝄞\n/);
   });
 
-  test('tells what a command writes while it runs', async () => {
+  test('reports output while the command runs', async () => {
     const { run } = shellOf();
     const updates: unknown[] = [];
     const told = Promise.withResolvers<void>();
@@ -123,18 +123,18 @@ describe('run_command', () => {
   });
 
   test.each([
-    ['a child', (time: string) => `sleep ${time}`],
-    ['one in the background', (time: string) => `sleep ${time} & wait`],
+    ['a child process', (time: string) => `sleep ${time}`],
+    ['a background process', (time: string) => `sleep ${time} & wait`],
     [
-      'one that does not want to end',
+      'a process that ignores SIGTERM',
       (time: string) => `trap '' TERM; (trap '' TERM; sleep ${time}) & sleep ${time}`,
     ],
     [
-      'one that has left the group',
+      'a process outside of the process group',
       (time: string) => `setsid sleep ${time} & setsid -f sleep ${time}; sleep ${time}`,
     ],
-    ['one of a pipe', (time: string) => `sleep ${time} | cat | sleep ${time}`],
-  ])('is gone with all that it has started after an abort: %s', async (_what, command) => {
+    ['a process in a pipeline', (time: string) => `sleep ${time} | cat | sleep ${time}`],
+  ])('an abort ends all started processes: %s', async (_what, command) => {
     const { run } = shellOf();
     const time = longTime();
     const controller = new AbortController();
@@ -145,7 +145,7 @@ describe('run_command', () => {
     await until(() => processesWith(time).length === 0);
   });
 
-  test('is ended by its time limit, and what it has written is told', async () => {
+  test('a time limit ends the command and returns its output so far', async () => {
     const { run } = shellOf();
     const time = longTime();
     const { isError, forLLM } = await run(`echo before; sleep ${time}`, { seconds: 1 });
@@ -156,7 +156,7 @@ describe('run_command', () => {
     expect(processesWith(time)).toEqual([]);
   });
 
-  test('leaves nothing running that nobody knows of, and does not wait for it', async () => {
+  test('ends background processes of a command that finished', async () => {
     const { run } = shellOf();
     const time = longTime();
     expect((await run(`sleep ${time} & echo done`)).forLLM).toMatch(/^done\n/);
@@ -170,7 +170,7 @@ describe('run_command', () => {
 });
 
 describe('commands in the background', () => {
-  test('are listed, tell what they write, and are ended', async () => {
+  test('can be listed, read and ended', async () => {
     const { tools, run } = shellOf();
     const time = longTime();
     const started = await run(`echo ready; sleep ${time}`, { background: true });
@@ -197,7 +197,7 @@ describe('commands in the background', () => {
   test.each([
     ['another conversation', { conversationId: 'mine' }, { conversationId: 'other' }],
     ['another owner outside of conversations', { owner: { user: 'u1' } }, { owner: { user: 'u2' } }],
-  ])('are no business of %s', async (_, mine, other) => {
+  ])('are not visible to %s', async (_, mine, other) => {
     const { tools, run } = shellOf();
     await run(`sleep ${longTime()}`, { background: true }, mine);
     expect((await tools.executeWithContext('list_commands', {}, other)).forLLM).toContain('No command');
@@ -206,7 +206,7 @@ describe('commands in the background', () => {
     expect((await tools.executeWithContext('kill_command', { id: 'command_1' }, mine)).isError).toBe(false);
   });
 
-  test('tell their end to a conversation', async () => {
+  test('report their end to the conversation', async () => {
     const { tools } = shellOf();
     const provider = new ScriptedProvider([
       {
@@ -226,7 +226,7 @@ describe('commands in the background', () => {
     expect(told).toMatch(/command_1: sleep 0\.1; echo result\nresult\n\(exit code 0/);
   });
 
-  test('are ended with the toolset', async () => {
+  test('are ended when the toolset is disposed', async () => {
     const time = longTime();
     const shell = new ShellTools(new LocalShell({ folder: newFolder() }));
     await shell.runCommand(`sleep ${time}`, '.', undefined, true);
@@ -235,7 +235,7 @@ describe('commands in the background', () => {
     expect(processesWith(time)).toEqual([]);
   });
 
-  test('are not more than there may be', async () => {
+  test('are limited in number', async () => {
     const { run, tools } = shellOf();
     const time = longTime();
     const results: boolean[] = [];
@@ -249,7 +249,7 @@ describe('commands in the background', () => {
 });
 
 describe('ShellTools', () => {
-  test('is injected with the shell that is registered, and one of its methods can be taken alone', async () => {
+  test('is injected with the registered shell, and its methods can be offered individually', async () => {
     const own = container.createChildContainer();
     const shell = new LocalShell({ folder: newFolder({ 'a.txt': 'injected' }) });
     own.register(CommandShell as InjectionToken<CommandShell>, { useValue: shell });
