@@ -9,7 +9,7 @@ const asks = () => new Permissions({ mode: 'ask' }).policy;
 const denies = (path: string) =>
   new Permissions({ mode: 'auto', rules: [{ decision: 'deny', path }] }).policy;
 
-const NO_APPEND = 'there is no tool that appends: an edit or a patch says where';
+const NO_APPEND = 'edits and patches append text';
 
 /** A rejected call changes nothing and returns an error. */
 async function refuses(place: Place, call: readonly [string, object]): Promise<void> {
@@ -28,7 +28,7 @@ testStatedCases(
   'reading',
   [
     {
-      what: 'a text file is given',
+      what: 'a text file is returned',
       ...{ picoclaw: 1, shelly: 2 },
       async run(place) {
         place.has({ 'a.txt': 'some text' });
@@ -37,13 +37,13 @@ testStatedCases(
       },
     },
     {
-      what: 'a missing file is told',
+      what: 'a missing file is reported',
       ...{ picoclaw: 1, shelly: 1 },
       run: async (place) =>
         expect(await place.fails('read_file', { path: 'gone.txt' })).toBe("There is no 'gone.txt'."),
     },
     {
-      what: 'a path has to be given',
+      what: 'a path is required',
       ...{ picoclaw: 1, shelly: 1 },
       async run(place) {
         expect(await place.fails('read_file', {})).toContain('path: is required');
@@ -51,7 +51,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a folder is not a file',
+      what: 'a folder cannot be read as a file',
       picoclaw: 2,
       async run(place) {
         place.has({ 'd/a.txt': 'x' });
@@ -59,7 +59,7 @@ testStatedCases(
       },
     },
     {
-      what: 'what is outside is not read, by a path or through a link',
+      what: 'files outside of the folder cannot be read, by path or through a link',
       ...{ picoclaw: 2, shelly: 1 },
       async run(place) {
         place.links('way');
@@ -68,12 +68,12 @@ testStatedCases(
       },
     },
     {
-      what: 'without a folder nothing is read',
+      what: 'an empty root throws',
       ...{ picoclaw: 1, shelly: 1 },
       run: () => expect(() => new DiskFileSystem({ root: '' })).toThrow('root'),
     },
     {
-      what: 'the folder may be given through a link',
+      what: 'the root may be a link to the folder',
       picoclaw: 1,
       async run(place) {
         const alias = join(place.outside, 'alias');
@@ -84,16 +84,16 @@ testStatedCases(
       },
     },
     {
-      what: 'further folders may be allowed by pattern',
+      what: 'further folders can be allowed by pattern',
       picoclaw: 2,
-      differs: 'a toolset has one folder, and another folder is another toolset',
+      differs: 'a toolset has one folder; use another toolset for another folder',
       run: async (place) => {
         await place.fails('read_file', { path: join(place.outside, 'a.txt') });
         await place.fails('write_file', { path: join(place.outside, 'a.txt'), text: 'x' });
       },
     },
     {
-      what: 'bytes are read in parts, each of which tells how to go on',
+      what: 'bytes are read in parts, with a hint for the next part',
       picoclaw: 2,
       async run(place) {
         place.has({ 'a.txt': 'abcdefghijklmnopqrstuvwxyz' });
@@ -106,7 +106,7 @@ testStatedCases(
       },
     },
     {
-      what: 'behind the end there is nothing, which is not an error',
+      what: 'reading after the end of a file is not an error',
       ...{ picoclaw: 2, shelly: 1 },
       async run(place) {
         place.has({ 'a.txt': 'one\ntwo\n' });
@@ -115,7 +115,7 @@ testStatedCases(
       },
     },
     {
-      what: 'lines are numbered, read in parts, and to the end by default',
+      what: 'lines are numbered and read in parts, by default to the end',
       ...{ picoclaw: 2, shelly: 2 },
       async run(place) {
         place.has({ 'a.txt': 'line 1\nline 2\nline 3\nline 4\nline 5\n' });
@@ -130,9 +130,9 @@ testStatedCases(
       },
     },
     {
-      what: 'places in bytes are refused beside lines',
+      what: 'byte positions are refused together with lines',
       picoclaw: 3,
-      differs: 'one tool reads both: bytes win, and what it does not know is left out',
+      differs: 'one tool reads both: bytes win, and unknown arguments are ignored',
       async run(place) {
         place.has({ 'a.txt': 'line 1\nline 2\n' });
         const bytes = await place.succeeds('read_file', { path: 'a.txt', fromLine: 1, fromByte: 1 });
@@ -141,7 +141,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a binary file has no lines, and its bytes are pointed to',
+      what: 'a binary file is reported as such, with a hint to read its bytes',
       picoclaw: 1,
       async run(place) {
         place.has({ 'a.dat': new Uint8Array([0, 1, 65, 66, 67]) });
@@ -151,7 +151,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a line that is too long is cut, which is told',
+      what: 'a line that is too long is truncated with a note',
       picoclaw: 1,
       async run(place) {
         place.has({ 'a.txt': `first\n${'x'.repeat(120_000)}\n` });
@@ -161,7 +161,7 @@ testStatedCases(
       },
     },
     {
-      what: 'no more is given than the limit in bytes, which ends between lines, and tells how to go on',
+      what: 'the result ends at the last complete line within the byte limit, with a hint for the next part',
       picoclaw: 1,
       async run(place) {
         place.has({ 'a.txt': '1234567\nsecond line\n' });
@@ -177,7 +177,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a last line without an end is a line',
+      what: 'a last line without a line break is returned',
       picoclaw: 1,
       async run(place) {
         place.has({ 'a.txt': 'line 1\nline 2' });
@@ -185,7 +185,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a listing has names and kinds; that of the folder is the default, and a missing one is told',
+      what: 'a listing has names and kinds; the default is the root, and a missing folder is reported',
       ...{ picoclaw: 3, shelly: 1 },
       async run(place) {
         place.has({ 'a.txt': 'a', 'sub/b.txt': 'b' });
@@ -195,7 +195,7 @@ testStatedCases(
       },
     },
     {
-      what: 'what somebody denies is not read',
+      what: 'a denied file is not read',
       shelly: 1,
       async run(place) {
         place.has({ 'a.txt': 'secret' });
@@ -203,7 +203,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a yes to a folder is one to what is below it, and is kept',
+      what: 'an approval for a folder covers the files below it and is stored',
       shelly: 2,
       async run(place) {
         place.has({ 'd/e/a.txt': 'x' });
@@ -215,9 +215,9 @@ testStatedCases(
       },
     },
     {
-      what: 'size, kind and times of a file are told by a tool of their own',
+      what: 'a separate tool returns size, kind and times of a file',
       shelly: 5,
-      differs: 'a listing tells kinds and sizes, and there is no tool for times and modes',
+      differs: 'a listing has kinds and sizes, and no tool returns times and modes',
       async run(place) {
         place.has({ 'a.txt': 'hello' });
         expect(await place.succeeds('list_files', {})).toContain('a.txt, 5 bytes');
@@ -225,9 +225,9 @@ testStatedCases(
       },
     },
     {
-      what: 'two files are compared by a tool of its own',
+      what: 'a separate tool compares two files',
       shelly: 6,
-      differs: 'a difference is shown of what a call changes or would change, and never of two files',
+      differs: 'differences are shown only for changes that a call makes or would make',
       run: async (place) => expect(await place.fails('diff_files', {})).toContain('diff_files'),
     },
   ],
@@ -238,7 +238,7 @@ testStatedCases(
   'writing and editing',
   [
     {
-      what: 'a new file is written as it is given: with backslashes, and with its ends of lines',
+      what: 'a new file is written unchanged, with backslashes and line endings',
       ...{ picoclaw: 4, shelly: 1 },
       async run(place) {
         for (const text of ['hello', 'aaa\\naaa', 'one\r\ntwo\r\n']) {
@@ -248,7 +248,7 @@ testStatedCases(
       },
     },
     {
-      what: 'folders that it needs are made, and a file in their place is told',
+      what: 'parent folders are created; a file in their place is an error',
       picoclaw: 5,
       async run(place) {
         await place.succeeds('write_file', { path: 'a/b/c/d.txt', text: 'x' });
@@ -258,7 +258,7 @@ testStatedCases(
       },
     },
     {
-      what: 'path and text have to be given',
+      what: 'path and text are required',
       ...{ picoclaw: 2, shelly: 1 },
       async run(place) {
         expect(await place.fails('write_file', { text: 'x' })).toContain('path: is required');
@@ -267,7 +267,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a file that is there is not replaced by the way',
+      what: 'an existing file is not replaced by default',
       picoclaw: 1,
       async run(place) {
         place.has({ 'a.txt': 'old' });
@@ -276,9 +276,9 @@ testStatedCases(
       },
     },
     {
-      what: 'a flag replaces it',
+      what: 'a flag replaces an existing file',
       picoclaw: 5,
-      differs: 'the version of what was read does, so that nothing is replaced that nobody has read',
+      differs: 'its version must be given, so that only a file that was read can be replaced',
       async run(place) {
         place.has({ 'a.txt': 'old' });
         await place.fails('write_file', { path: 'a.txt', text: 'new', overwrite: true });
@@ -288,7 +288,7 @@ testStatedCases(
       },
     },
     {
-      what: 'what a file permits stays as it was',
+      what: 'the mode of a file is preserved',
       shelly: 3,
       async run(place) {
         place.has({ 'run.sh': 'echo old\n' });
@@ -302,16 +302,16 @@ testStatedCases(
       },
     },
     {
-      what: 'a new file is for its owner alone',
+      what: 'a new file is accessible only to its owner',
       shelly: 1,
-      differs: 'it permits what the umask of the process leaves, as files of other programs do',
+      differs: 'its mode follows the umask of the process, as for other programs',
       async run(place) {
         await place.succeeds('write_file', { path: 'a.txt', text: 'x' });
         expect(statSync(join(place.root, 'a.txt')).mode & 0o777).toBe(0o666 & ~process.umask());
       },
     },
     {
-      what: 'one place is replaced, and people are shown the difference',
+      what: 'an edit replaces a text and shows the difference to the user',
       ...{ picoclaw: 3, shelly: 1 },
       async run(place) {
         place.has({ 'a.txt': 'Hello World\nsecond\n' });
@@ -322,7 +322,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a missing file, a text that is not there, and one that is there twice are told, and change nothing',
+      what: 'a missing file, a missing text and an ambiguous text are errors and change nothing',
       ...{ picoclaw: 4, shelly: 4 },
       async run(place) {
         place.has({ 'a.txt': 'test test' });
@@ -335,7 +335,7 @@ testStatedCases(
       },
     },
     {
-      what: 'nothing outside is edited',
+      what: 'a file outside of the folder cannot be edited',
       picoclaw: 1,
       run: async (place) => {
         const edits = [{ oldText: 'a', newText: 'b' }];
@@ -345,7 +345,7 @@ testStatedCases(
       },
     },
     {
-      what: 'path, old text and new text have to be given, an old text that says something, and one edit at least',
+      what: 'path, old text, new text and at least one edit are required, and the old text must not be empty',
       ...{ picoclaw: 3, shelly: 3 },
       async run(place) {
         place.has({ 'a.txt': 'data' });
@@ -360,9 +360,9 @@ testStatedCases(
       },
     },
     {
-      what: 'a new text that is left out removes the old one',
+      what: 'a missing new text removes the old text',
       shelly: 2,
-      differs: 'it has to be given, empty: who forgets it has not meant to remove anything',
+      differs: 'it must be given as an empty text, because leaving it out may be a mistake',
       async run(place) {
         place.has({ 'a.txt': 'keep this' });
         await place.fails('edit_file', { path: 'a.txt', edits: [{ oldText: ' this' }] });
@@ -371,7 +371,7 @@ testStatedCases(
       },
     },
     {
-      what: 'several edits at once: removed, inserted and replaced, over several lines',
+      what: 'several edits in one call remove, insert and replace text over several lines',
       shelly: 5,
       async run(place) {
         place.has({ 'a.go': 'import (\n\t"fmt"\n)\n\nfunc old() {}\ngone\n' });
@@ -385,7 +385,7 @@ testStatedCases(
       },
     },
     {
-      what: 'text is appended to a file by a tool of its own',
+      what: 'a separate tool appends text to a file',
       picoclaw: 5,
       differs: NO_APPEND,
       run: async (place) => {
@@ -399,7 +399,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a file is removed, a folder with what is in it only where that is said, and a path has to be given',
+      what: 'a file is deleted, a folder with contents only with withContents, and a path is required',
       shelly: 4,
       async run(place) {
         place.has({ 'a.txt': 'x', 'd/e/b.txt': 'y' });
@@ -411,7 +411,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a file is moved, with the folders that it needs; both paths have to be given',
+      what: 'a file is moved and parent folders are created; both paths are required',
       shelly: 4,
       async run(place) {
         place.has({ 'a.txt': 'data' });
@@ -423,19 +423,19 @@ testStatedCases(
       },
     },
     {
-      what: 'files and folders are copied by a tool of its own',
+      what: 'a separate tool copies files and folders',
       shelly: 5,
-      differs: 'there is none: a shell has one',
+      differs: 'shell commands copy files',
       run: async (place) => expect(await place.fails('copy_file', {})).toContain('copy_file'),
     },
     {
-      what: 'an empty folder is made by a tool of its own',
+      what: 'a separate tool creates an empty folder',
       shelly: 5,
-      differs: 'folders are made with the files in them',
+      differs: 'folders are created together with their files',
       run: async (place) => expect(await place.fails('make_folder', {})).toContain('make_folder'),
     },
     {
-      what: 'what somebody denies is not changed, moved or removed',
+      what: 'a denied file is not changed, moved or deleted',
       shelly: 3,
       async run(place) {
         place.has({ 'a.txt': 'safe' });
@@ -446,7 +446,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a no to a question changes nothing, and the model is told',
+      what: 'a rejected call changes nothing and returns an error to the model',
       shelly: 7,
       async run(place) {
         place.has({ 'a.txt': 'safe', 'd/b.txt': 'x' });
@@ -460,7 +460,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a yes holds for its call alone, unless it is one for the session',
+      what: 'an approval applies only to its call, unless it is remembered for the session',
       shelly: 4,
       async run(place) {
         const permissions = new Permissions({ mode: 'ask' });
@@ -474,7 +474,7 @@ testStatedCases(
       },
     },
     {
-      what: 'changes of one file at the same time are made one after the other; moves crosswise come to an end',
+      what: 'concurrent edits of one file are serialized, and moves in opposite directions do not deadlock',
       shelly: 3,
       async run(place) {
         place.has({
@@ -499,7 +499,7 @@ testStatedCases(
       },
     },
     {
-      what: 'whoever is asked sees what would be removed and added',
+      what: 'the user sees the removed and added lines of a change',
       shelly: 2,
       async run(place) {
         place.has({ 'a.txt': 'hello\nworld\n' });
@@ -510,9 +510,9 @@ testStatedCases(
       },
     },
     {
-      what: 'a change that changes nothing has an empty difference',
+      what: 'an edit that changes nothing has an empty difference',
       shelly: 1,
-      differs: 'it is refused, because the model has meant something else',
+      differs: 'it is refused, because it is probably a mistake of the model',
       async run(place) {
         place.has({ 'a.txt': 'same' });
         await place.fails('edit_file', { path: 'a.txt', edits: [{ oldText: 'same', newText: 'same' }] });
@@ -526,7 +526,7 @@ testStatedCases(
   'searching',
   [
     {
-      what: 'lines that fit a regular expression are given with their numbers',
+      what: 'lines that match a regular expression are returned with their numbers',
       shelly: 2,
       async run(place) {
         place.has({ 'hello.go': 'package main\nfunc hello() {}\n' });
@@ -536,7 +536,7 @@ testStatedCases(
       },
     },
     {
-      what: 'what is not a pattern, and nothing, are told',
+      what: 'an invalid pattern and an empty one are errors',
       shelly: 3,
       async run(place) {
         expect(await place.fails('search_files', { text: '[invalid', regex: true })).toContain('pattern');
@@ -545,7 +545,7 @@ testStatedCases(
       },
     },
     {
-      what: 'no more lines are given than were wanted',
+      what: 'the number of lines is limited as requested',
       shelly: 1,
       async run(place) {
         place.has({ 'a.txt': 'match\n'.repeat(20) });
@@ -554,7 +554,7 @@ testStatedCases(
       },
     },
     {
-      what: 'lines around are shown where that is wanted, and told apart',
+      what: 'context lines are shown on request and marked',
       shelly: 1,
       async run(place) {
         place.has({ 'a.go': 'line1\nline2\nfunc target()\nline4\nline5\n' });
@@ -563,7 +563,7 @@ testStatedCases(
       },
     },
     {
-      what: 'what is found in a very long line is shown',
+      what: 'a match in a very long line is found',
       shelly: 1,
       async run(place) {
         place.has({ 'a.txt': `${'x'.repeat(100_000)}NEEDLE${'y'.repeat(1_000)}\n` });
@@ -571,7 +571,7 @@ testStatedCases(
       },
     },
     {
-      what: 'files are found by patterns: in one folder, in a named one, in all',
+      what: 'patterns find files in the root, in a named folder and in all folders',
       shelly: 3,
       async run(place) {
         place.has({
@@ -588,9 +588,9 @@ testStatedCases(
       },
     },
     {
-      what: 'no more files are given than were wanted',
+      what: 'the number of files is limited as requested',
       shelly: 1,
-      differs: 'how many is for the application to say, 500 by default',
+      differs: 'the application sets the limit, 500 by default',
       async run(place) {
         place.has(Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`f${index}.txt`, 'x'])));
         class FewPaths extends FileTools {
@@ -603,7 +603,7 @@ testStatedCases(
       },
     },
     {
-      what: 'nothing is searched that somebody denies',
+      what: 'denied paths are not searched',
       shelly: 2,
       async run(place) {
         place.has({ 'a.txt': 'x' });

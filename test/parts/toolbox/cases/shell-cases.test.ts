@@ -27,13 +27,13 @@ async function start(place: Place, command: string): Promise<string> {
   return /command_\d+/.exec(said)?.[0] ?? '';
 }
 
-const NO_TERMINAL = 'commands have neither a terminal nor input: what waits for either ends';
+const NO_TERMINAL = 'commands have neither a terminal nor input';
 
 testStatedCases(
   'running',
   [
     {
-      what: 'what a command writes is given, on both of its outputs',
+      what: 'the output of a command is returned, from stdout and stderr',
       ...{ picoclaw: 3, shelly: 1 },
       async run(place) {
         const told = await place.succeeds('run_command', { command: 'echo out; echo err >&2' });
@@ -42,7 +42,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a command that fails is an error, with its exit code',
+      what: 'a command that fails is an error with its exit code',
       ...{ picoclaw: 2, shelly: 1 },
       async run(place) {
         expect(await place.fails('run_command', { command: 'ls /nowhere_at_all' })).toContain('exit code');
@@ -50,7 +50,7 @@ testStatedCases(
       },
     },
     {
-      what: 'an unknown program and a missing command are told',
+      what: 'an unknown program and a missing command are errors',
       ...{ picoclaw: 1, shelly: 2 },
       async run(place) {
         expect(await place.fails('run_command', { command: 'nowhere_at_all' })).toContain('not found');
@@ -59,7 +59,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a command that takes too long is ended with all that it has started, and what it wrote is told',
+      what: 'a command that takes too long is ended with its child processes, and its output is returned',
       picoclaw: 3,
       async run(place) {
         const command = 'echo before; sleep 4017 & sleep 4017';
@@ -70,7 +70,7 @@ testStatedCases(
       },
     },
     {
-      what: 'it runs in a folder of choice, and in none outside, nor through a link',
+      what: 'a command runs in the chosen folder, but never outside or through a link',
       picoclaw: 3,
       async run(place) {
         place.has({ 'sub/a.txt': 'content' });
@@ -83,7 +83,7 @@ testStatedCases(
       },
     },
     {
-      what: 'much output is cut, which is told',
+      what: 'long output is truncated with a note',
       picoclaw: 1,
       async run(place) {
         const told = await place.succeeds('run_command', { command: 'yes x | head -c 400000' });
@@ -92,7 +92,7 @@ testStatedCases(
       },
     },
     {
-      what: 'a command in the background is answered at once, listed, told of and ended with all that it has started',
+      what: 'a background command returns at once, can be listed and read, and is ended with its child processes',
       picoclaw: 7,
       async run(place) {
         expect(await place.succeeds('list_commands', {})).toBe('No command was started in the background.');
@@ -108,7 +108,7 @@ testStatedCases(
       },
     },
     {
-      what: 'what it wrote can be read after its end, with how it ended',
+      what: 'output and exit code of a background command can be read after its end',
       picoclaw: 2,
       async run(place) {
         const id = await start(place, 'echo hello; echo world');
@@ -119,7 +119,7 @@ testStatedCases(
       },
     },
     {
-      what: 'input is sent to a command in the background, and one may have a terminal',
+      what: 'a background command can receive input and have a terminal',
       picoclaw: 8,
       differs: NO_TERMINAL,
       async run(place) {
@@ -129,7 +129,7 @@ testStatedCases(
       },
     },
     {
-      what: 'where nobody can be asked, nothing runs; a yes for the session lets the next one run',
+      what: 'a rejected command does not run; an approval for the session lets the next command run',
       shelly: 2,
       async run(place) {
         const permissions = new Permissions({ mode: 'ask' });
@@ -161,10 +161,10 @@ async function allAre(place: Place, decision: string, commands: readonly string[
 }
 
 testStatedCases(
-  'commands that are not simply run',
+  'permissions of commands',
   [
     {
-      what: 'what leads out of the folder is asked about: by dots, attached to options, through links, from the home folder',
+      what: 'paths out of the folder ask: by dots, attached to options, through links and from the home folder',
       picoclaw: 4,
       async run(place) {
         place.links('way');
@@ -173,7 +173,7 @@ testStatedCases(
       },
     },
     {
-      what: 'what is within is not: folders in paths, names of dots',
+      what: 'paths inside the folder do not ask, including names of three dots',
       picoclaw: 1,
       async run(place) {
         place.has({ 'a/b-c/d.py': '' });
@@ -181,7 +181,7 @@ testStatedCases(
       },
     },
     {
-      what: 'files by address are paths, whatever else stands beside them; other addresses are none',
+      what: 'file URLs are treated as paths, also next to other URLs; other URLs are not',
       picoclaw: 4,
       async run(place) {
         await allAre(place, 'ask', ['cat file:///x/y', 'curl file:///x/y', 'echo https://x/y && cat //x/y']);
@@ -195,7 +195,7 @@ testStatedCases(
       },
     },
     {
-      what: 'the device that holds nothing may be read and written, others not',
+      what: '/dev/null can be read and written, other devices ask',
       picoclaw: 3,
       async run(place) {
         const harmless = ['echo a 2>/dev/null', 'echo a > /dev/null 2>&1', 'cat /dev/null'];
@@ -209,15 +209,15 @@ testStatedCases(
       },
     },
     {
-      what: 'more dots than two are a way up',
+      what: 'names of more than two dots lead out of the folder',
       picoclaw: 1,
-      differs: 'they are names like others, as they are for the system; what counts is where a path leads',
+      differs: 'they are ordinary names, as for the operating system',
       run: (place) => allAre(place, 'allow', ['ls .../.../', 'cat .../.../a']),
     },
     {
-      what: 'some programs are never run, such as kill',
+      what: 'some programs such as kill never run',
       picoclaw: 1,
-      differs: 'which ones is for rules to say, and the mode that asks asks about all that write or run',
+      differs: 'rules decide which programs run, and mode ask asks about every command',
       async run(place) {
         expect(await place.judged('kill 12345')).toBe('deny');
         expect(await place.judged('kill 12345', { mode: 'ask' })).toBe('ask');
@@ -226,7 +226,7 @@ testStatedCases(
       },
     },
     {
-      what: 'rules make exceptions',
+      what: 'a more specific rule makes an exception',
       picoclaw: 1,
       async run(place) {
         const rules = [
@@ -238,9 +238,9 @@ testStatedCases(
       },
     },
     {
-      what: 'commands of chats from elsewhere are refused unless that is switched on',
+      what: 'commands from other chat channels are refused unless an option allows them',
       picoclaw: 4,
-      differs: 'there is no such switch: a policy looks at the channel',
+      differs: 'there is no such option: a policy checks the channel',
       async run(place) {
         const policy = ({ context }: { readonly context: { readonly channel: string | undefined } }) =>
           context.channel === 'terminal' || { allow: false as const };

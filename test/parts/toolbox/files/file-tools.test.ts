@@ -541,23 +541,20 @@ describe('FileTools', () => {
   test.each([
     ['with a line break at the end', '\n'],
     ['without a line break at the end', ''],
-  ])(
-    'a read of a file that is too large offers to read on only if there is more: %s',
-    async (_, end) => {
-      const line = `${'x'.repeat(999)}\n`;
-      const text = `${line.repeat(16_001)}the last${end}`;
-      const tools = new ToolRegistry().register(
-        ...fileTools(new MemoryFileSystem({ 'huge.txt': Buffer.from(text) })),
-      );
-      const read = async (args: object): Promise<string> =>
-        (await tools.execute('read_file', { path: 'huge.txt', ...args })).forLLM;
-      expect(await read({ fromLine: 16_002 })).toMatch(/lines 16002–16002\n16002\tthe last$/);
-      expect(await read({ fromLine: 16_001, lines: 2 })).toMatch(/\tthe last$/);
-      expect(await read({ fromLine: 16_001, lines: 1 })).toMatch(/\(read on with fromLine 16002\)$/);
-      expect(await read({ fromLine: 1, lines: 1 })).toMatch(/\(read on with fromLine 2\)$/);
-      expect(await read({ fromLine: 16_003 })).toMatch(/there is no line 16003$/);
-    },
-  );
+  ])('a read of a file that is too large offers to read on only if there is more: %s', async (_, end) => {
+    const line = `${'x'.repeat(999)}\n`;
+    const text = `${line.repeat(16_001)}the last${end}`;
+    const tools = new ToolRegistry().register(
+      ...fileTools(new MemoryFileSystem({ 'huge.txt': Buffer.from(text) })),
+    );
+    const read = async (args: object): Promise<string> =>
+      (await tools.execute('read_file', { path: 'huge.txt', ...args })).forLLM;
+    expect(await read({ fromLine: 16_002 })).toMatch(/lines 16002–16002\n16002\tthe last$/);
+    expect(await read({ fromLine: 16_001, lines: 2 })).toMatch(/\tthe last$/);
+    expect(await read({ fromLine: 16_001, lines: 1 })).toMatch(/\(read on with fromLine 16002\)$/);
+    expect(await read({ fromLine: 1, lines: 1 })).toMatch(/\(read on with fromLine 2\)$/);
+    expect(await read({ fromLine: 16_003 })).toMatch(/there is no line 16003$/);
+  });
 
   test('is injected with the registered file system, and throws if there is none', async () => {
     const own = container.createChildContainer();

@@ -10,6 +10,9 @@ test.each([
   ['', '\n\none\r\n'],
   ['one\ntwo\n', ''],
   ['one', ''],
-])('the shortcut for the difference from %j to %j matches the result of the diff package', (before, after) => {
-  expect(differenceOf('a.txt', before, after)).toBe(createTwoFilesPatch('a.txt', 'a.txt', before, after));
-});
+])(
+  'the shortcut for the difference from %j to %j matches the result of the diff package',
+  (before, after) => {
+    expect(differenceOf('a.txt', before, after)).toBe(createTwoFilesPatch('a.txt', 'a.txt', before, after));
+  },
+);

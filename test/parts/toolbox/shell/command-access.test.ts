@@ -48,11 +48,14 @@ const ONCE_PASSED = [
 ];
 
 describe('without a sandbox', () => {
-  test.each(ONCE_PASSED)('a command without a rule asks in mode ask and is denied in mode auto: %s', async (command) => {
-    expect(await place().decide(command)).toBe('ask');
-    expect(await place({ mode: 'auto' }).decide(command)).toBe('deny');
-    expect(await place({ mode: 'read-only' }).decide(command)).toBe('deny');
-  });
+  test.each(ONCE_PASSED)(
+    'a command without a rule asks in mode ask and is denied in mode auto: %s',
+    async (command) => {
+      expect(await place().decide(command)).toBe('ask');
+      expect(await place({ mode: 'auto' }).decide(command)).toBe('deny');
+      expect(await place({ mode: 'read-only' }).decide(command)).toBe('deny');
+    },
+  );
 
   test.each([
     'cat ~/.ssh/id_rsa',
@@ -121,12 +124,9 @@ describe('without a sandbox', () => {
       'echo x {fd}> a.txt',
       "echo 'x",
     ],
-  ])(
-    'only lists of simple commands with literal words can be allowed by rules: %s',
-    async (command) => {
-      expect(await place({ rules: [allow('* **')] }).decide(command)).not.toBe('allow');
-    },
-  );
+  ])('only lists of simple commands with literal words can be allowed by rules: %s', async (command) => {
+    expect(await place({ rules: [allow('* **')] }).decide(command)).not.toBe('allow');
+  });
 
   test.each([
     ...[
@@ -397,7 +397,7 @@ describe('without a sandbox', () => {
     );
   });
 
-  test('a process in a disposable container states it, and its commands run', async () => {
+  test('commands run with sandbox external, with a warning', async () => {
     const warnings: string[] = [];
     const logger = { debug() {}, info() {}, warn: (text: string) => void warnings.push(text), error() {} };
     const folder = newFolder(FILES);
