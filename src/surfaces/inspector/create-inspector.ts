@@ -58,6 +58,7 @@ import {
 import { listWarnings, toolCard, toolSummaries } from './tool-card.js';
 import {
   type GoesOn,
+  PageFault,
   PendingBoard,
   type TrialAnswer,
   type TrialCall,
@@ -220,8 +221,9 @@ async function answerCall(request: Request, path: string, parts: PageParts): Pro
     return Response.json((await call(parts, { id, body, page })) ?? {}, { headers: SAFE_HEADERS });
   } catch (error) {
     if (error instanceof URIError) return problem(400, `the path cannot be decoded: ${path}`);
-    const hasStatus = error instanceof PageFault || ToolwrightError.is(error);
-    return problem((hasStatus && error.statusCode) || 400, errorMessage(error));
+    // Any other error comes from the application, its store or a file, not from the request.
+    const isRefusal = error instanceof PageFault || ToolwrightError.is(error);
+    return problem((isRefusal && error.statusCode) || 500, errorMessage(error));
   }
 }
 
@@ -380,16 +382,6 @@ interface PageRequest {
   readonly body: Fields;
   /** The address of the page, with a slash at its end. */
   readonly page: string;
-}
-
-/** An invalid request, or something that does not exist. */
-class PageFault extends Error {
-  readonly statusCode: number;
-
-  constructor(message: string, statusCode = 400) {
-    super(message);
-    this.statusCode = statusCode;
-  }
 }
 
 const PAGE_CALLS: Readonly<Record<string, (parts: PageParts, request: PageRequest) => unknown>> = {
@@ -673,7 +665,9 @@ async function callForApp(registry: ToolRegistry, trials: TrialCalls, call: Tria
   const tool = registry.offered(name);
   const { visibility = ['app'] } = Object(tool?._meta?.ui) as { readonly visibility?: readonly string[] };
   if (tool === undefined || !visibility.includes('app'))
-    throw new Error(`the view may not call '${name}': there is no such tool, or its visibility lacks 'app'`);
+    throw new PageFault(
+      `the view may not call '${name}': there is no such tool, or its visibility lacks 'app'`,
+    );
   const { invocation } = await trials.make(call);
   if (invocation === undefined) throw new Error(`the call of '${name}' has not ended`);
   if (invocation.status !== 'suspended') return writeCallResult(invocation.record, structuredOutput(tool));

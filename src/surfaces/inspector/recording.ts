@@ -8,8 +8,7 @@ import { isRecord, mapFields, parsedJson, plainJson, withoutUndefined } from '..
 import { type ToolRegistry } from '../../run/call/tool-registry.js';
 import { resumeToolLoop, runToolLoop } from '../../run/loop/run.js';
 import type { WrittenTests } from './options.js';
-import type { SeenCall } from './watched.js';
-import { type GivenReply, repliesIn, type SeenRun } from './watched.js';
+import { type GivenReply, repliesIn, type SeenCall, type SeenRun } from './watched.js';
 
 /** The reply of a model to one request. */
 interface RecordedReply {

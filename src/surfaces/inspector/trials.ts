@@ -22,6 +22,16 @@ import type { InspectorOptions } from './options.js';
 import { listsRuns } from './shown-runs.js';
 import { type SeenCall, type SeenRun, TRIAL, type WatchedCalls, type WatchedRuns } from './watched.js';
 
+/** An invalid request of the page, or a request for something that does not exist. */
+export class PageFault extends Error {
+  readonly statusCode: 400 | 404;
+
+  constructor(message: string, statusCode: PageFault['statusCode'] = 400) {
+    super(message);
+    this.statusCode = statusCode;
+  }
+}
+
 /** Who answers on the page, as calls record it. */
 function answererOf({ answeredBy = { inspector: true } }: InspectorOptions): unknown {
   return answeredBy;
@@ -101,12 +111,13 @@ export class PendingBoard {
   /**
    * Answers a run. A run that continues here does so in the background.
    *
-   * @throws ToolwrightError if the answers do not fit, or another process holds the run.
+   * @throws PageFault if the run waits for nothing; ToolwrightError if the answers do not fit, or another process holds
+   *   the run.
    */
   async answer(runId: string, answers: readonly Answer[], goesOn: GoesOn): Promise<void> {
     const waiting = (await this.list()).find((run) => run.runId === runId);
-    if (waiting === undefined) throw new Error(`run '${runId}' waits for nothing`);
-    if (!waiting.goesOn.includes(goesOn)) throw new Error(`run '${runId}' cannot go on that way`);
+    if (waiting === undefined) throw new PageFault(`run '${runId}' waits for nothing`);
+    if (!waiting.goesOn.includes(goesOn)) throw new PageFault(`run '${runId}' cannot go on that way`);
     for (const answer of answers) {
       const asked = waiting.pending.find(({ id }) => id === answer?.id);
       if (asked !== undefined && needsApprover(answer)) checkAnswerer(this.#parts, asked);
@@ -244,11 +255,11 @@ export class TrialCalls {
   /**
    * Answers a waiting call of the page. Edited arguments are validated, and count as approved.
    *
-   * @throws Error if the answer does not fit.
+   * @throws PageFault if the answer does not fit.
    */
   async answer(key: string, { arguments: edited, ...answer }: TrialAnswer): Promise<SeenCall> {
     const waiting = this.#waiting.get(key);
-    if (waiting === undefined) throw new Error('this call is not waiting');
+    if (waiting === undefined) throw new PageFault('this call is not waiting');
     if (edited === undefined) return this.#continueCall(key, waiting, answer);
     const again = await this.make({ ...waiting.trial, arguments: edited });
     this.#waiting.delete(key);
@@ -259,9 +270,9 @@ export class TrialCalls {
   async #continueCall(key: string, { trial, invocation }: Waiting, answer: WaitAnswer): Promise<SeenCall> {
     const { waits, journal } = invocation.suspension;
     const [wait] = waits;
-    if (wait === undefined) throw new Error('this call is not waiting');
+    if (wait === undefined) throw new PageFault('this call is not waiting');
     const answered = answerWait({ wait, journal }, answer);
-    if (!answered.ok) throw new Error(answered.problem);
+    if (!answered.ok) throw new PageFault(answered.problem);
     if (needsApprover(answer)) checkAnswerer(this.#parts, { tool: trial.tool, approver: wait.approver });
     this.#waiting.delete(key);
     const { kind, index } = wait;
@@ -333,7 +344,8 @@ export class TrialChats {
 
   prompt({ id, text, scope, model }: ChatPrompt): TrialChat {
     const chat = this.get(id);
-    if (isBusy(chat)) throw new Error('the chat is busy: its run is still running or waits for an answer');
+    if (isBusy(chat))
+      throw new PageFault('the chat is busy: its run is still running or waits for an answer');
     const runId = crypto.randomUUID();
     const aborted = new AbortController();
     const system = this.#systemPrompt;
@@ -355,7 +367,7 @@ export class TrialChats {
   retry({ id, ...others }: Omit<ChatPrompt, 'text'>): TrialChat {
     const chat = this.get(id);
     const last = chat.turns.at(-1);
-    if (last === undefined) throw new Error('there is nothing to retry');
+    if (last === undefined) throw new PageFault('there is nothing to retry');
     if (!isBusy(chat))
       this.#save({ ...chat, turns: chat.turns.slice(0, -1), messages: chat.messages.slice(0, last.from) });
     return this.prompt({ id, text: last.asked, ...others });

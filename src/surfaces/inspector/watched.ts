@@ -202,7 +202,7 @@ export class WatchedCalls implements CallWatcher {
     return [...this.#held.values()].map(({ release: _, ...held }) => held);
   }
 
-  /** Continues or refuses a held call; false if there is none. */
+  /** Continues or refuses a held call; returns `false` if no call with this key is held. */
   release(key: string, release: Release): boolean {
     const held = this.#held.get(key);
     held?.release(release);

@@ -177,6 +177,21 @@ describe('who may call an inspector', () => {
     });
   });
 
+  test('a store or a scope function that fails is 500, and a wrong request stays 400', async () => {
+    const fail = async () => {
+      throw new Error('out of order');
+    };
+    const store = Object.assign(new MemoryRunStore(), { list: fail });
+    const { get, post } = await open(shop(), { store, scope: fail });
+    const failed = { code: 500, error: 'out of order' };
+    expect(await get('runs')).toEqual(failed);
+    expect(await get('pending')).toEqual(failed);
+    expect(await post('answers', { runId: 'r1', answers: [] })).toEqual(failed);
+    expect(await post('calls', { tool: 'find_orders', arguments: {} })).toEqual(failed);
+    expect(await post('chats/one', { text: 'Hello' })).toEqual(failed);
+    expect(await post('calls', { scope: 'Ada' })).toEqual({ code: 400, error: 'scope must be an object' });
+  });
+
   test('createInspector lets pages of other origins call nothing, with the token or without', async () => {
     const { url, inspector } = await open(shop());
     const token = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
