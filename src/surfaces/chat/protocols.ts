@@ -150,7 +150,7 @@ interface PastTurn {
    * The model's texts with their positions in the turn, which are shown if there are no events: tool results are for
    * the model, and may not be for the user.
    */
-  readonly texts: readonly { readonly text: string; readonly index: number }[];
+  readonly texts: readonly { readonly text: string; readonly position: number }[];
 }
 
 /** The history of a chat in the format of a front end, and the prompt of the open turn, which is streamed. */
@@ -192,8 +192,8 @@ async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn
   const turns = history.map(({ number, key, begins }, index): PastTurn => {
     const said = messages.slice(begins, (history[index + 1] ?? turn)?.begins);
     const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
-    const texts = said.flatMap(({ role, content: text }, index) =>
-      role === 'assistant' && text ? [{ text, index }] : [],
+    const texts = said.flatMap(({ role, content: text }, position) =>
+      role === 'assistant' && text ? [{ text, position }] : [],
     );
     return { number, prompt, events: eventsByTurn.get(number) ?? [], texts };
   });
@@ -341,8 +341,8 @@ function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
     const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
     for (const event of events) encoder.encode(event);
     if (events.length > 0) return encoder.messages;
-    return texts.map(({ text, index }) => ({
-      id: `turn-${number}.${index}`,
+    return texts.map(({ text, position }) => ({
+      id: `turn-${number}.${position}`,
       role: 'assistant',
       content: text,
     }));

@@ -135,12 +135,12 @@ export class ApplicationRuns {
   }
 
   /** Streams a run. It starts with its reader, which may be outside of the caller's asynchronous context. */
-  stream(
-    { config: { signal } }: PreparedRun,
-    drive: (how: Streaming) => Promise<ToolLoopResult>,
-  ): ToolLoopStream {
+  stream({ config }: PreparedRun, drive: (how: Streaming) => Promise<ToolLoopResult>): ToolLoopStream {
     const inContext = AsyncLocalStorage.snapshot();
-    return streamRun(() => ({ signal, drive: (signal, sink) => inContext(() => drive({ signal, sink })) }));
+    return streamRun(() => ({
+      signal: config.signal,
+      drive: (signal, sink) => inContext(() => drive({ signal, sink })),
+    }));
   }
 
   /** Arguments to resume a run after {@link answering}. */

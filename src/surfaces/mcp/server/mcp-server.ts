@@ -818,6 +818,9 @@ interface Receiver {
   endStream(): void;
 }
 
+/** A client that opens a stream with `subscriptions/listen`; the SDK provides `send`. */
+type Subscriber = Omit<Receiver, 'send'>;
+
 /**
  * Notifies clients of changes, in the order in which they happened. Rights are checked before each notification,
  * because a token may have expired, or a right may be lost, since the client subscribed.
@@ -827,8 +830,7 @@ class Notifications implements ServerEventBus {
   readonly #onError: (error: unknown) => void;
   /** The last notification of each client. */
   readonly #last = new Map<Receiver, Promise<void>>();
-  /** The client that opens a stream with `subscriptions/listen`. */
-  readonly #opening = new AsyncLocalStorage<Omit<Receiver, 'send'>>();
+  readonly #opening = new AsyncLocalStorage<Subscriber>();
 
   constructor(served: ServedTools, onError: (error: unknown) => void) {
     this.#served = served;
@@ -862,12 +864,12 @@ class Notifications implements ServerEventBus {
   }
 
   /** Opens a stream of `subscriptions/listen`, for which the SDK calls {@link subscribe}. */
-  open(subscriber: Omit<Receiver, 'send'>, listen: () => Promise<Response>): Promise<Response> {
+  open(subscriber: Subscriber, listen: () => Promise<Response>): Promise<Response> {
     return this.#opening.run(subscriber, listen);
   }
 
   subscribe(send: (change: ServerEvent) => void): () => void {
-    return this.#add({ ...(this.#opening.getStore() as Receiver), send });
+    return this.#add({ ...(this.#opening.getStore() as Subscriber), send });
   }
 
   /** The first of the resources that `visible` hides from a caller. */

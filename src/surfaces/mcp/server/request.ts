@@ -54,7 +54,13 @@ export function callerOf(
   const client = described[CLIENT_INFO_META_KEY] ?? server?.getClientVersion();
   const capabilities = described[CLIENT_CAPABILITIES_META_KEY] ?? server?.getClientCapabilities() ?? {};
   return withoutUndefined({
-    ...{ authInfo, headers, sessionId, protocolVersion, client, capabilities, closeStream },
+    authInfo,
+    headers,
+    sessionId,
+    protocolVersion,
+    client,
+    capabilities,
+    closeStream,
   });
 }
 
@@ -96,6 +102,7 @@ export interface CallerRights {
   readonly principal: string;
 }
 
+/** The visible tools, scope and principal of a request's caller. */
 export async function rightsOf(request: McpRequest): Promise<CallerRights> {
   const { options } = request.served;
   const [tools, own] = await Promise.all([
