@@ -15,7 +15,7 @@ afterEach(() => {
     else process.env[name] = value;
 });
 
-/** What the command says over a folder that a stranger has made. */
+/** The error output of the command for an untrusted folder. */
 async function told(folder: string, ...args: readonly string[]): Promise<string> {
   const { code, error } = await runCommand(['agent', folder, '--offline', ...args], folder);
   expect(code).toBe(1);
@@ -23,7 +23,7 @@ async function told(folder: string, ...args: readonly string[]): Promise<string>
   return error.replaceAll(folder, '.');
 }
 
-test('toolwright agent makes no skill of what a link in the folder leads to', async () => {
+test('toolwright agent rejects a skill folder that is a link out of the agent’s folder', async () => {
   const folder = newFolder({ 'SKILL.md': '---\nname: z\ndescription: Z\n---\n', '.env': 'secret' });
   mkdirSync(join(folder, '.toolwright/skills'), { recursive: true });
   symlinkSync('../..', join(folder, '.toolwright/skills/z'));
@@ -38,20 +38,20 @@ test('toolwright agent makes no skill of what a link in the folder leads to', as
   );
 });
 
-test('toolwright agent does not work where it could change its own sessions', async () => {
+test('toolwright agent refuses to work in a folder that contains its sessions', async () => {
   const folder = newFolder();
   process.env.XDG_STATE_HOME = join(folder, 'state');
   expect(await told(folder)).toContain('set XDG_STATE_HOME to a folder outside');
 });
 
-test('toolwright agent tells of a folder’s file that is a link elsewhere in one line, and reads nothing of it', async () => {
+test('toolwright agent reports a folder’s file that links elsewhere in one line, and does not read it', async () => {
   const folder = newFolder();
   mkdirSync(join(folder, '.toolwright'));
   symlinkSync('/dev/zero', join(folder, '.toolwright/agent.json'));
   expect(await told(folder)).toContain('./.toolwright/agent.json: it is a link that leads out of .');
 });
 
-test('toolwright agent tells mistakes of a configuration file with its name, and counts as it does', async () => {
+test('toolwright agent reports errors of a configuration file with its name and its own indexes', async () => {
   const files = { files: { root: '/nowhere/at/all' } };
   const rules = [{ decision: 'deny', path: 'a' }, { decision: 'never' }];
   const folder = newFolder({

@@ -4,10 +4,10 @@ import { delta, events, LoopbackServer } from '../providers/loopback-server.js';
 import { newFolder } from '../toolbox/files/folders.js';
 
 type Call = readonly [tool: string, args: object];
-/** What the model says to the last message: a text, or calls. */
+/** The model's reply to the last message: a text, or calls. */
 type Reply = (last: { readonly role: string; readonly content: string }) => string | readonly Call[];
 
-/** A server that speaks Chat Completions, whose model does what a test says. */
+/** A Chat Completions server whose model replies as a test defines. */
 export function modelThat(reply: Reply): Promise<LoopbackServer> {
   let calls = 0;
   return LoopbackServer.start((response, request) => {
@@ -28,14 +28,14 @@ export function modelThat(reply: Reply): Promise<LoopbackServer> {
   });
 }
 
-/** Calls what the user writes as `tool {…}`, and says what came of it. */
+/** Makes the calls that the user writes as `tool {…}`, and repeats the results. */
 export const obedient: Reply = ({ role, content }) => {
   if (role === 'tool') return `It says: ${content}`;
   const [, tool, args] = /(\w+) (\{.*\})$/s.exec(content) ?? [];
   return tool === undefined ? `You said: ${content}` : [[tool, JSON.parse(args ?? '{}')]];
 };
 
-/** A folder that an agent works in, and where its state is kept. */
+/** The folder in which an agent works, and the folder of its state. */
 export interface Place {
   readonly folder: string;
   readonly state: string;
@@ -45,7 +45,6 @@ export function newPlace(files = {}): Place {
   return { folder: newFolder(files), state: newFolder() };
 }
 
-/** What stands in a file of its folder. */
 export const textOf = ({ folder }: Place, path: string) => readFileSync(join(folder, path), 'utf8');
-/** What an obedient model is told to edit. */
+/** The edit that the obedient model is asked to make. */
 export const EDIT = 'edit_file {"path":"a.txt","edits":[{"oldText":"two","newText":"three"}]}';

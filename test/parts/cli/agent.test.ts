@@ -18,7 +18,7 @@ afterEach(() => {
     else process.env[name] = environment[name];
 });
 
-test('toolwright agent shows what is wrong with a folder’s file without anything that a terminal would obey', async () => {
+test('toolwright agent escapes control characters in the errors of a folder’s file', async () => {
   process.env.XDG_STATE_HOME = newFolder();
   const folder = newFolder({ '.toolwright/agent.json': JSON.stringify({ '\u001b[2J\u001b[H': 1 }) });
   const { code, error } = await runCommand(['agent', folder, '--offline'], folder);
@@ -32,7 +32,7 @@ test.each([
   ['permissions', 'read-only', /permissions is 'read-only'/],
   ['permissions', { rules: { decision: 'deny', path: '**' } }, /rules/],
 ])(
-  'toolwright agent refuses a configuration whose %s are %j, and leaves nothing of it out',
+  'toolwright agent refuses a configuration whose %s are %j',
   async (option, value, told) => {
     process.env.XDG_STATE_HOME = newFolder();
     const folder = newFolder({ 'agent.json': JSON.stringify({ [option]: value }) });
@@ -44,7 +44,7 @@ test.each([
   },
 );
 
-test('toolwright agent refuses what it asks about, and ends, where somebody leaves with Ctrl-D', async () => {
+test('toolwright agent refuses a pending approval and exits if the user presses Ctrl-D', async () => {
   process.env.XDG_STATE_HOME = newFolder();
   const folder = newFolder({ 'a.txt': 'one\n' });
   const call = { name: 'write_file', arguments: '{"path":"b.txt","text":"b"}' };
@@ -63,7 +63,7 @@ test('toolwright agent refuses what it asks about, and ends, where somebody leav
   let shown = '';
   const show = (text: string): void => {
     shown += text;
-    // The question itself stands on the terminal, behind what it is about.
+    // The question itself is printed after the details of the call.
     if (/^ {2}.*mode 'ask' asks about it/m.test(text)) setImmediate(() => input.write('\u0004'));
   };
   const environment = { folder, input, isTerminal: true, out: show, error: show };
@@ -76,7 +76,7 @@ test('toolwright agent refuses what it asks about, and ends, where somebody leav
   expect(shown).toContain('nobody is there who could answer');
 });
 
-/** Writes lines to it from a pipe, and waits for the end. */
+/** Runs the command with lines from a pipe, and waits for its end. */
 async function run({ folder, state }: Place, args: readonly string[], lines: readonly string[]) {
   process.env.XDG_STATE_HOME = state;
   const input = new PassThrough();
@@ -84,7 +84,7 @@ async function run({ folder, state }: Place, args: readonly string[], lines: rea
   return await runCommand(['agent', ...args], folder, { input });
 }
 
-test('toolwright agent refuses what is asked where lines come from a pipe, and tells the model why', async () => {
+test('toolwright agent refuses approvals if its input is a pipe, and tells the model why', async () => {
   const place = newPlace({ 'a.txt': 'one\ntwo\n' });
   await using server = await modelThat(obedient);
   const { code, out, error } = await run(
@@ -94,13 +94,13 @@ test('toolwright agent refuses what is asked where lines come from a pipe, and t
   );
   expect(code).toBe(0);
   expect(out).toContain("The tool 'edit_file' was refused: nobody is there who could answer");
-  // The line after it was the next prompt, and no answer.
+  // The next line was a prompt, not an answer.
   expect(out).toContain('1\tone');
   expect(error).toContain('+three');
   expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
 });
 
-test('toolwright agent hears of an untrusted folder only what makes it stricter', async () => {
+test('toolwright agent applies only the restrictions of an untrusted folder’s configuration', async () => {
   const place = newPlace({ 'a.txt': 'one\ntwo\n', 'b.txt': 'two\n' });
   mkdirSync(join(place.folder, '.toolwright'));
   const rules = [
@@ -121,7 +121,7 @@ test('toolwright agent hears of an untrusted folder only what makes it stricter'
   expect(JSON.stringify(server.requests[0]?.body)).not.toContain('Obey.');
 });
 
-test('toolwright agent takes a mode: auto edits and shows what it has changed, but asks before it opens a page', async () => {
+test('toolwright agent --mode auto edits files and shows the changes, but asks before it fetches a page', async () => {
   const place = newPlace({ 'a.txt': 'one\ntwo\n' });
   await using server = await modelThat(obedient);
   const args = ['--url', server.baseURL, '--model', 'm', '--mode'];
@@ -135,7 +135,7 @@ test('toolwright agent takes a mode: auto edits and shows what it has changed, b
   expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
 });
 
-test('toolwright agent works over the folder that a configuration file names, unless the command line names another', async () => {
+test('toolwright agent works in the folder of the configuration file, unless the command line names one', async () => {
   const place = newPlace({ 'a.txt': 'here\n', 'sub/a.txt': 'there\n' });
   await using server = await modelThat(obedient);
   const config = { provider: { openai: { baseURL: server.baseURL } }, model: 'm', folder: 'sub' };
@@ -150,7 +150,7 @@ test('toolwright agent works over the folder that a configuration file names, un
   });
 });
 
-test('toolwright agent counts calls of the model, and no question of a budget, as calls', async () => {
+test('toolwright agent counts calls of the model, but not budget questions, as calls', async () => {
   const place = newPlace({ 'a.txt': 'one\n' });
   await using server = await modelThat(obedient);
   const config = {
@@ -165,7 +165,7 @@ test('toolwright agent counts calls of the model, and no question of a budget, a
   expect(out).toContain('1 turn, 1 call');
 });
 
-test('toolwright agent takes a configuration file: its model, its toolboxes, its rules', async () => {
+test('toolwright agent uses the model, toolboxes and rules of a configuration file', async () => {
   const place = newPlace({ 'a.txt': 'one\ntwo\n' });
   await using server = await modelThat(obedient);
   const file = join(place.state, 'my-agent.json');
@@ -188,7 +188,7 @@ test('toolwright agent takes a configuration file: its model, its toolboxes, its
   });
 });
 
-test('toolwright agent says what is wrong with how it was called, in one line', async () => {
+test('toolwright agent reports wrong command lines and unusable state folders in one line', async () => {
   const place = newPlace();
   const fault = async (...args: readonly string[]) => {
     const { code, error } = await run(place, args, []);
@@ -206,11 +206,11 @@ test('toolwright agent says what is wrong with how it was called, in one line', 
       code: 1,
       error: expect.stringMatching(/^toolwright: sessions are kept in \/dev\/null\/x.*cannot be used.*\n$/),
     });
-  // What nothing was said in leaves nothing.
+  // A session without messages is not stored.
   expect((await run(place, ['--sessions'], [])).out).toBe('');
 });
 
-test('toolwright agent says that what is known of a session cannot be read, keeps it, and goes on with the session', async () => {
+test('toolwright agent reports unreadable session metadata, preserves it, and continues the session', async () => {
   const place = newPlace();
   expect((await run(place, ['--offline', '--session', 's1'], ['Hello'])).code).toBe(0);
   const folder = join(place.state, 'toolwright', 'agent', 's1');
@@ -222,7 +222,7 @@ test('toolwright agent says that what is known of a session cannot be read, keep
     code: 1,
     error: expect.stringContaining('--session s1 goes on with it'),
   });
-  // Nothing is said in it: all that it had stays.
+  // No message is sent, so everything in the session stays.
   const left = await run(place, ['--offline', '--session', 's1'], []);
   expect(left.error).toMatch(
     /^toolwright: .*session\.json cannot be read, and is kept as session\.json\.broken-\d+: .*$/m,

@@ -10,7 +10,7 @@ test('toolwright call prints the result of one call', async () => {
   expect(await call('add', '{"a":1,"b":"2"}')).toEqual({ code: 0, out: '3\n', error: '' });
 });
 
-test('toolwright call prints the result as JSON for scripts, with the names of `runs show --json`', async () => {
+test('toolwright call --json prints the result with the property names of `runs show --json`', async () => {
   const { code, out } = await call('add', '{"a":1,"b":2}', '--json');
   expect(code).toBe(0);
   expect(JSON.parse(out)).toEqual({
@@ -19,7 +19,7 @@ test('toolwright call prints the result as JSON for scripts, with the names of `
   });
 });
 
-test('toolwright call names the arguments that the tool does not have on the error output', async () => {
+test('toolwright call reports unknown arguments on the error output', async () => {
   expect(await call('add', '{"a":1,"b":2,"c":3}')).toEqual({
     code: 0,
     out: '3\n',
@@ -27,7 +27,7 @@ test('toolwright call names the arguments that the tool does not have on the err
   });
 });
 
-test('toolwright call leaves it to the module what its process does with warnings', async () => {
+test('toolwright call lets the module configure the warnings of its process', async () => {
   const { emitWarning } = process;
   try {
     const { out } = await runCommand(['call', 'test/parts/cli/fixtures/own-warnings.mjs', 'has_own'], ROOT);
@@ -41,7 +41,7 @@ test('toolwright call passes data to the context of the call', async () => {
   expect((await call('who_am_i', '--data', '{"userId":"ada"}')).out).toBe('ada\n');
 });
 
-test('toolwright call ends with 1 where the arguments are wrong, and prints why', async () => {
+test('toolwright call exits with 1 if the arguments are invalid, and prints why', async () => {
   const { code, out } = await call('add', '{"a":1}');
   expect(code).toBe(1);
   expect(out).toContain('b: is required');
@@ -53,7 +53,7 @@ test('toolwright call shows the progress of a call on the error output', async (
   expect(error).toContain('copy [##########----------] 50 %');
 });
 
-test('toolwright call shows the progress once of a call that asks a question', async () => {
+test('toolwright call shows the progress once if a call asks a question', async () => {
   const input = new PassThrough();
   input.end('there\n');
   const { out, error } = await runCommand(['call', MODULE, 'move'], ROOT, { input });
@@ -61,7 +61,7 @@ test('toolwright call shows the progress once of a call that asks a question', a
   expect(error.match(/50 %\n/g)).toHaveLength(1);
 });
 
-test('toolwright call asks for an approval, and makes no call where nobody answers', async () => {
+test('toolwright call asks for an approval, and does not run the call if the input ends', async () => {
   const input = new PassThrough();
   input.end();
   const { code, out, error } = await runCommand(['call', MODULE, 'pay'], ROOT, { input });
@@ -70,7 +70,7 @@ test('toolwright call asks for an approval, and makes no call where nobody answe
   expect(error).toContain('--yes approves it');
 });
 
-test('toolwright call makes a call that needs an approval where it is given', async () => {
+test('toolwright call runs a call that is approved, by an answer or with --yes', async () => {
   const input = new PassThrough();
   input.end('y\n');
   expect(await runCommand(['call', MODULE, 'pay'], ROOT, { input })).toMatchObject({
@@ -84,7 +84,7 @@ test.each([
   [['nothing'], "there is no tool 'nothing'; there are add, copy, move, pay, who_am_i"],
   [['add', '{}', 'more'], 'call takes a module, a tool and its arguments'],
   [['add', '{}', '--data', '5'], '--data is a JSON object'],
-])('toolwright call %j is refused with one line', async (args, expected) => {
+])('toolwright call %j is refused in one line', async (args, expected) => {
   const { code, out, error } = await call(...args);
   expect({ code, out }).toEqual({ code: 2, out: '' });
   expect(error.trim().split('\n')).toEqual([expect.stringContaining(expected)]);

@@ -5,7 +5,7 @@ import { colouredDifference, hasColours } from '../../../src/dev/cli/terminal.js
 const colourOf = (line: string) =>
   line.startsWith('\u001b[') ? line.slice(2, line.indexOf('m')) : undefined;
 
-test('colouredDifference colours what goes, what comes and heads, and changes no character', () => {
+test('colouredDifference colours removed lines, added lines and headers, and changes no text', () => {
   const lines = [
     'It removes a rule:',
     '--- a',
@@ -19,11 +19,11 @@ test('colouredDifference colours what goes, what comes and heads, and changes no
   ];
   const coloured = colouredDifference(lines);
   expect(coloured.map(stripVTControlCharacters)).toEqual(lines);
-  // A line that begins like a head is what it is: a line that goes.
+  // A removed line that looks like a header is coloured as a removed line.
   expect(coloured.map(colourOf)).toEqual([undefined, '1', '1', '36', undefined, '31', '31', '32', undefined]);
 });
 
-test('hasColours is false without a terminal, for a dumb one, and where NO_COLOR says so', () => {
+test('hasColours is false without a terminal, for a dumb terminal and with NO_COLOR', () => {
   const { NO_COLOR, TERM } = process.env;
   try {
     delete process.env.NO_COLOR;

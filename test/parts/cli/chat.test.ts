@@ -11,7 +11,7 @@ function chat(...args: readonly string[]): NodeProcess {
   return new NodeProcess([MAIN, 'chat', MODULE, ...args], { folder: ROOT });
 }
 
-test('toolwright chat streams answers, shows progress as bars, and ends with its input', async () => {
+test('toolwright chat streams answers, shows progress as bars, and exits when its input ends', async () => {
   await using process = chat();
   process.write('copy_files\n');
   await process.said(/It says: .*copied/);
@@ -20,11 +20,11 @@ test('toolwright chat streams answers, shows progress as bars, and ends with its
   expect(exitCode).toBe(0);
   expect(stderr).toContain('copy_files [#####---------------] 25 %');
   expect(stderr).toContain('copy_files [####################] 100 %');
-  // What a tool says moves no cursor.
+  // Progress does not move the cursor.
   expect(stdout + stderr).not.toContain('\u001b');
 });
 
-test('toolwright chat asks for approvals: yes, no with a reason, edited', async () => {
+test('toolwright chat asks for approvals: approved, refused with a reason, edited', async () => {
   await using process = chat('--interactive');
   process.write('pay {"amount":5}\n');
   await process.said(/Run pay\?/);
@@ -40,14 +40,14 @@ test('toolwright chat asks for approvals: yes, no with a reason, edited', async 
   expect((await process.ended()).exitCode).toBe(0);
 });
 
-test('toolwright chat aborts a turn on Ctrl-C, and the conversation goes on with a whole history', async () => {
+test('toolwright chat aborts a turn on Ctrl-C, and the conversation continues with a valid history', async () => {
   await using process = chat('--interactive');
   process.write('hang\n');
   await process.said(/it hangs/);
   process.send('SIGINT');
   await process.said(/\[aborted/);
   process.write('history\n');
-  // The prompt, the call and its answer, and the new prompt.
+  // The prompt, the call, its result, and the new prompt.
   await process.said(/I know 4 messages/);
   process.write('pay {"amount":5}\n');
   await process.said(/Run pay\?/);
@@ -59,14 +59,14 @@ test('toolwright chat aborts a turn on Ctrl-C, and the conversation goes on with
   expect((await process.ended()).exitCode).toBe(0);
 });
 
-test('toolwright chat ends on Ctrl-C where no turn runs', async () => {
+test('toolwright chat exits on Ctrl-C if no turn runs', async () => {
   await using process = chat('--offline');
   await process.said(/Ctrl-C aborts/);
   process.send('SIGINT');
   expect((await process.ended()).exitCode).toBe(0);
 });
 
-test('toolwright chat takes every line of a pipe as a prompt, and refuses what nobody can answer', async () => {
+test('toolwright chat uses every line of a pipe as a prompt, and refuses approvals', async () => {
   await using process = chat();
   process.write('pay {"amount":5}\ncopy_files\n');
   process.endInput();
@@ -76,7 +76,7 @@ test('toolwright chat takes every line of a pipe as a prompt, and refuses what n
   expect(exitCode).toBe(0);
 });
 
-test('toolwright chat --interactive refuses a question at the end of its input', async () => {
+test('toolwright chat --interactive refuses a pending approval when its input ends', async () => {
   await using process = chat('--interactive');
   process.write('pay {"amount":5}\n');
   process.endInput();
@@ -85,7 +85,7 @@ test('toolwright chat --interactive refuses a question at the end of its input',
   expect(exitCode).toBe(0);
 });
 
-test('toolwright chat says what it lacks', async () => {
+test('toolwright chat reports a missing module, a missing model and invalid data', async () => {
   const run = async (...args: readonly string[]) => {
     await using process = new NodeProcess([MAIN, 'chat', ...args], { folder: ROOT });
     return await process.ended();

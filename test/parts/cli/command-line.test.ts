@@ -8,13 +8,13 @@ import { runCommand } from './run-command.js';
 const FIXTURES = join(import.meta.dirname, 'fixtures');
 
 describe('toolwright', () => {
-  test.each(['--version', '-v'])('%s is that of the package', (flag) => {
+  test.each(['--version', '-v'])('%s prints the version of the package', (flag) => {
     const { version } = readManifest() as unknown as { version: string };
     const run = runNode([builtFile('dist/src/dev/cli/main.js'), flag], { folder: ROOT });
     expect(run).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: '' });
   });
 
-  test('--help lists every command, and a command’s own help is its line', async () => {
+  test('--help lists every command, and a command’s --help prints its line', async () => {
     const { out } = await runCommand(['--help'], ROOT);
     const names = [...out.matchAll(/^ {2}toolwright (\w+)/gm)].map(([, name = '']) => name);
     expect(names).toEqual(expect.arrayContaining(['call', 'dev', 'generate', 'init', 'list']));
@@ -27,7 +27,7 @@ describe('toolwright', () => {
     }
   });
 
-  test('help with the name of a command is the help of the command', async () => {
+  test('help with the name of a command prints the help of the command', async () => {
     expect(await runCommand(['help', 'list'], ROOT)).toEqual(await runCommand(['list', '--help'], ROOT));
     expect(await runCommand(['help'], ROOT)).toEqual(await runCommand(['--help'], ROOT));
   });
@@ -53,14 +53,14 @@ describe('toolwright', () => {
     [['generate', '--import-ending', '.mjs'], "--import-ending is js, ts or none, not '.mjs'"],
     [['generate', '--project', 'nowhere/tsconfig.json'], 'there is no'],
     [['list'], 'list takes one module'],
-  ])('%p is a mistake of one line and exit code 2', async (args, message) => {
+  ])('%p is reported in one line with exit code 2', async (args, message) => {
     const { code, out, error } = await runCommand(args, FIXTURES);
     expect(error).toContain(message);
     expect(error).toMatch(/^toolwright: [^\n]+\n$/);
     expect({ code, out }).toEqual({ code: 2, out: '' });
   });
 
-  test('without a command it shows the help as a mistake', async () => {
+  test('without a command prints the help with exit code 2', async () => {
     const { code, error } = await runCommand([], ROOT);
     expect(code).toBe(2);
     expect(error).toContain('Usage:');
@@ -91,9 +91,9 @@ describe('toolwright list', () => {
       join(ROOT, 'src/core/errors/toolwright-error.ts'),
       'exports no ToolRegistry, no toolset class, no tool and no NestJS module',
     ],
-  ])('%s is a mistake of one line', async (module, message) => {
+  ])('%s is reported in one line', async (module, message) => {
     const { code, error } = await runCommand(['list', module], join(ROOT, 'docs'));
-    // Toolsets that another module of this process brought are loaded all the same.
+    // Toolsets of other modules that this process has loaded are not listed.
     if (module !== 'nothing.js' && code === 0) return;
     expect(code).toBe(1);
     expect(error).toContain(message);

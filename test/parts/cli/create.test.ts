@@ -16,7 +16,7 @@ afterEach(() => {
 const create = (...args: readonly string[]) => runNode([join(ROOT, 'create/index.mjs'), ...args], { folder });
 
 test.each(['nestjs', ''])(
-  'npm create toolwright refuses the template %j, and names those that exist',
+  'npm create toolwright refuses the template %j, and lists the available templates',
   (name) => {
     expect(create('shop', '--template', name)).toEqual({
       exitCode: 2,
@@ -36,7 +36,7 @@ test('npm create toolwright refuses a second folder and an unknown option, and c
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('npm create toolwright prints the folder as a shell reads it, and ends with 1 if it is not empty', () => {
+test('npm create toolwright prints the folder quoted for the shell, and exits with 1 if it is not empty', () => {
   expect(create('My Shop')).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('cd "My Shop"\n') });
   expect(create('My Shop')).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('is not empty') });
 });

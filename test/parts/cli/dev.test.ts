@@ -12,7 +12,7 @@ import { smallProject } from '../typegen/small-project.js';
 
 const MAIN = builtFile('dist/src/dev/cli/main.js');
 
-/** A project with a module of TypeScript that only tsx can load. */
+/** A project with a TypeScript module that only tsx can load. */
 function projectOf(name: string, type = 'module') {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-dev-'));
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
@@ -28,7 +28,7 @@ function write(folder: string, name: string, file = 'tools.ts'): void {
   writeFileSync(join(folder, file), code);
 }
 
-test.each(['module', 'commonjs'])('commands load TypeScript by the tsx of a %s project', (type) => {
+test.each(['module', 'commonjs'])('commands load TypeScript with the tsx of a %s project', (type) => {
   using project = projectOf('first', type);
   expect(runNode([MAIN, 'call', 'tools.ts', 'first'], project)).toMatchObject({
     exitCode: 0,
@@ -54,14 +54,14 @@ async function until<Value>(look: () => Value | undefined | false): Promise<Valu
   }
 }
 
-/** The address of the inspector that starts after a change. */
+/** The URL of the inspector that starts after a change. */
 async function addressAfter(process: NodeProcess, change: () => void): Promise<string> {
   const before = process.stdout.length;
   change();
   return await until(() => ADDRESS.exec(process.stdout.slice(before))?.[0]);
 }
 
-test('toolwright dev serves the inspector again when a file has changed or was replaced, also after a mistake', async () => {
+test('toolwright dev restarts the inspector if a file was changed or replaced, also after an error', async () => {
   using project = projectOf('first');
   await using process = startDev(project.folder);
   const [url] = await process.said(ADDRESS);
@@ -84,7 +84,7 @@ test('toolwright dev serves the inspector again when a file has changed or was r
   await expect(namesAt(repaired)).rejects.toThrow('fetch failed');
 });
 
-test('toolwright dev generates the schemas again before it starts again, with the ending of imports as it was', async () => {
+test('toolwright dev generates the schemas before it restarts, with the same import ending', async () => {
   const declare = (type: string) =>
     `import { Tool } from 'toolwright';
 export class Orders { @Tool('Find an order') find(id: ${type}) { return String(id); } }`;
@@ -101,17 +101,17 @@ export class Orders { @Tool('Find an order') find(id: ${type}) { return String(i
   expect(after).toContain("from './orders.ts'");
 });
 
-test('the inspector ends when toolwright dev is killed', async () => {
+test('the inspector exits when toolwright dev is killed', async () => {
   using project = projectOf('first');
   await using process = startDev(project.folder);
   const [url] = await process.said(ADDRESS);
   expect(await namesAt(url)).toEqual(['first']);
-  // Resolves when the inspector, which has the same outputs, has ended, too.
+  // Resolves when the inspector, which shares the outputs, has exited too.
   await process.kill();
   await expect(namesAt(url)).rejects.toThrow('fetch failed');
 });
 
-test.each(['inspect', 'dev'])('toolwright %s refuses production in one line', (command) => {
+test.each(['inspect', 'dev'])('toolwright %s refuses to run in production, in one line', (command) => {
   using project = projectOf('first');
   const { folder } = project;
   expect(
@@ -123,7 +123,7 @@ test.each(['inspect', 'dev'])('toolwright %s refuses production in one line', (c
   });
 });
 
-test.each(['inspect', 'dev'])('toolwright %s ends with one line if its port is taken', async (command) => {
+test.each(['inspect', 'dev'])('toolwright %s exits with one line if its port is taken', async (command) => {
   using project = projectOf('first');
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');

@@ -29,7 +29,7 @@ const PEERS = Object.keys((readManifest() as unknown as { peerDependencies: obje
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** A project that is as it should be. */
+/** A project without problems. */
 async function soundProject(options: object = {}): Promise<SmallProject> {
   const main = "import './toolwright.gen.js';\n";
   const project = smallProject({ 'src/tools.ts': TOOLS, 'src/main.ts': main }, options);
@@ -37,7 +37,7 @@ async function soundProject(options: object = {}): Promise<SmallProject> {
   return project;
 }
 
-/** What the command says is wrong; its exit code has to say so, too. */
+/** The problems that the command reports; its exit code must match. */
 async function problemsIn({ folder }: SmallProject, ...args: readonly string[]): Promise<readonly string[]> {
   const { code, out, error } = await runCommand(['doctor', ...args], folder);
   expect(error).toBe('');
@@ -47,7 +47,7 @@ async function problemsIn({ folder }: SmallProject, ...args: readonly string[]):
   return problems;
 }
 
-/** The packages of the repository, with other versions of some; nothing for one that is not there. */
+/** The packages of the repository, some in other versions; `undefined` removes a package. */
 function withPackages({ folder }: SmallProject, versions: Readonly<Record<string, string | undefined>>) {
   const modules = join(folder, 'node_modules');
   rmSync(modules);
@@ -61,7 +61,7 @@ function withPackages({ folder }: SmallProject, versions: Readonly<Record<string
 }
 
 describe('toolwright doctor', () => {
-  test('a project that has what the package needs: a line for each check, and exit code 0', async () => {
+  test('prints a line for each check and exits with 0 if everything is in order', async () => {
     using project = await soundProject();
     const { code, out, error } = await runCommand(['doctor'], project.folder);
     expect({ code, error }).toEqual({ code: 0, error: '' });
@@ -76,7 +76,7 @@ describe('toolwright doctor', () => {
     for (const name of PEERS) expect(out).toMatch(new RegExp(`(peers:|,) ${name} \\d|TypeScript \\d`));
   });
 
-  test.each(VERSIONS)('TypeScript %s', async (version) => {
+  test.each(VERSIONS)('accepts TypeScript %s', async (version) => {
     using project = smallProject({ 'src/tools.ts': TOOLS }, { emitDecoratorMetadata: true });
     withTypeScript(project, compilerPackage(version));
     const { out } = await runCommand(['doctor'], project.folder);
@@ -86,7 +86,7 @@ describe('toolwright doctor', () => {
     );
   });
 
-  test('decorators that are off, and neither their metadata nor a generated file', async () => {
+  test('reports disabled decorators, and that neither metadata nor a generated file exists', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS }, { experimentalDecorators: false });
     expect(await problemsIn(project)).toEqual([
       'tsconfig.json: experimentalDecorators is off, which @Tool needs: npx toolwright init turns it on',
@@ -96,7 +96,7 @@ describe('toolwright doctor', () => {
     ]);
   });
 
-  test('a generated file that no file imports', async () => {
+  test('reports a generated file that no file imports', async () => {
     using project = await soundProject();
     project.write('src/main.ts', '');
     expect(await problemsIn(project)).toEqual([
@@ -104,7 +104,7 @@ describe('toolwright doctor', () => {
     ]);
   });
 
-  test('a generated file that is out of date, or cannot be brought up to date', async () => {
+  test('reports a generated file that is out of date or cannot be updated', async () => {
     using project = await soundProject();
     project.write('src/tools.ts', TOOLS.replace('string', 'number'));
     expect(await problemsIn(project)).toEqual([
@@ -116,14 +116,14 @@ describe('toolwright doctor', () => {
     ]);
   });
 
-  test('finds the file where generate was told to write it', async () => {
+  test('checks the generated file at the path given with --out', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS, 'src/main.ts': "import './made.ts';" });
     const where = ['--project', 'tsconfig.json', '--out', 'src/made.ts', '--import-ending', 'ts'];
     await runCommand(['generate', ...where], project.folder);
     expect(await problemsIn(project, ...where)).toEqual([]);
   });
 
-  test('a project without TypeScript, or with one that is not supported', async () => {
+  test('reports a missing or unsupported TypeScript', async () => {
     using project = smallProject({});
     withPackages(project, { typescript: undefined });
     expect(await problemsIn(project)).toEqual([expect.stringContaining('npm install --save-dev typescript')]);
@@ -148,7 +148,7 @@ describe('toolwright doctor', () => {
     ['openai', '5.0.0', /5\.0\.0/],
     ['openai', '8.0.0', /8\.0\.0/],
     ['pg', undefined, undefined],
-  ] as const)('%s %s', async (name, version, message) => {
+  ] as const)('checks the version of %s %s', async (name, version, message) => {
     using project = smallProject({});
     withPackages(project, { [name]: version });
     rmSync(join(project.folder, 'tsconfig.json'));
@@ -156,7 +156,7 @@ describe('toolwright doctor', () => {
     expect(problems).toEqual(message === undefined ? [] : [expect.stringMatching(message)]);
   });
 
-  test('a package of the project that has no version', async () => {
+  test('accepts a package without a version', async () => {
     using project = smallProject({});
     withPackages(project, { pg: '' });
     writeFileSync(join(project.folder, 'node_modules/pg/package.json'), '{ "name": "pg" }');
@@ -164,7 +164,7 @@ describe('toolwright doctor', () => {
     expect(await problemsIn(project)).toEqual([]);
   });
 
-  test('a store that is not there, that is none, or that cannot be reached', async () => {
+  test('reports a store that does not exist, is not a store, or cannot be reached', async () => {
     using project = smallProject({ 'other.sqlite': 'no database' });
     rmSync(join(project.folder, 'tsconfig.json'));
     const [missing] = await problemsIn(project, '--store', 'none.sqlite');
@@ -175,7 +175,7 @@ describe('toolwright doctor', () => {
     expect(away).toMatch(/ECONNREFUSED.*PostgreSQL at 127\.0\.0\.1:1\/none.*start the server, or correct/);
   });
 
-  test('a module that cannot be loaded, or has no tools', async () => {
+  test('reports a module that does not exist or has an invalid tool', async () => {
     using project = smallProject({ 'empty.mjs': 'export const config = {};' });
     rmSync(join(project.folder, 'tsconfig.json'));
     expect(await problemsIn(project, '--module', 'none.mjs')).toEqual(['there is no module none.mjs']);
@@ -184,9 +184,8 @@ describe('toolwright doctor', () => {
     expect(await problemsIn(bad, '--module', 'bad.mjs')).toEqual([expect.stringContaining('no name')]);
   });
 
-  test('a TypeScript module whose project has a tsx that fails', async () => {
+  test('reports that tsx cannot be loaded for a TypeScript module', async () => {
     using project = smallProject({ 'app.ts': 'export const config: object = {};' });
-    // The folder is a link to the packages of the repository.
     for (const path of ['tsconfig.json', 'node_modules']) rmSync(join(project.folder, path));
     const manifest = { type: 'module', exports: { './esm/api': './api.js' } };
     project.write('node_modules/tsx/package.json', JSON.stringify(manifest));
@@ -200,7 +199,7 @@ describe('toolwright doctor', () => {
   });
 });
 
-describe('toolwright doctor of a module with an engine', () => {
+describe('toolwright doctor with the engine of a module', () => {
   const entryPoint = (name: string) => JSON.stringify(builtFile(`dist/src/${name}`));
   const nest = JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'));
   const ENGINES = {
@@ -230,7 +229,7 @@ describe('toolwright doctor of a module with an engine', () => {
     ['that it exports', 'BullMQ', (engine: string) => `${WORKER}export const engine = ${engine};`],
     ['that it exports', 'pg-boss', (engine: string) => `${WORKER}export const engine = ${engine};`],
     ['of its config', 'BullMQ', (engine: string) => `${WORKER}export const config = { engine: ${engine} };`],
-  ] as const)('an engine %s, %s, that cannot be reached', async (_, kind, moduleOf) => {
+  ] as const)('reports an engine %s, %s, that cannot be reached', async (_, kind, moduleOf) => {
     const [imported, engine, place] = ENGINES[kind];
     using project = smallProject({ 'worker.mjs': `${imported}${moduleOf(engine)}` });
     rmSync(join(project.folder, 'tsconfig.json'));
@@ -242,7 +241,7 @@ describe('toolwright doctor of a module with an engine', () => {
   test.each([
     ['', (engine: string) => `${WORKER}export const engine = ${engine};`],
     [' of a NestJS application', nestModule],
-  ])('an engine%s whose driver is not installed', (_, moduleOf) => {
+  ])('reports an engine%s whose driver is not installed', (_, moduleOf) => {
     const [imported, engine, place] = ENGINES.BullMQ;
     using project = smallProject({ 'worker.mjs': `${imported}${moduleOf(engine)}` });
     const command = [builtFile('dist/src/dev/cli/main.js'), 'doctor', '--module', 'worker.mjs'];
@@ -261,16 +260,16 @@ describe('toolwright doctor of a module with an engine', () => {
     expect(code).toBe(0);
   };
 
-  describeRedis('that answers', (service) => {
+  describeRedis('that is reachable', (service) => {
     const options = JSON.stringify({ connection: service.url, queue: service.newName() });
-    test('BullMQ', testAnswering(`bullmqEngine(${options})`, ENGINES.BullMQ[0]));
+    test('accepts BullMQ', testAnswering(`bullmqEngine(${options})`, ENGINES.BullMQ[0]));
   });
 
-  describePostgres('that answers, whose tables are not there yet', (service) => {
+  describePostgres('that is reachable and has no tables yet', (service) => {
     const schemas = new TestSchemas(service);
     const schema = schemas.newSchema();
     const options = JSON.stringify({ connection: service.url, schema });
-    test('pg-boss', async () => {
+    test('accepts pg-boss', async () => {
       await testAnswering(`pgBossEngine(${options})`, ENGINES['pg-boss'][0])();
       const { rows } = await schemas.pool.query('SELECT to_regnamespace($1) AS made', [schema]);
       expect(rows).toEqual([{ made: null }]);
@@ -285,14 +284,14 @@ const job = (id: string, tool: string): Job => ({
 
 const RESULT = { forLLM: 'mailed', forUser: '', silent: false, isError: false, async: false };
 
-/** A store whose clock can be set, and how the command is told of it. */
+/** A store whose clock can be set, and its value of --store. */
 interface JobStoreCase {
   readonly named: string;
-  /** Does something as if it were so long ago. */
+  /** Does something as if it had happened this long ago. */
   ago(ms: number, work: (jobs: JobStore) => unknown): Promise<void>;
 }
 
-/** What the command says of the jobs of a store. */
+/** The command's reports about the jobs of a store. */
 function testJobs(open: (folder: string) => Promise<JobStoreCase>): void {
   async function place(): Promise<JobStoreCase & { readonly project: SmallProject }> {
     const project = smallProject({ 'worker.mjs': WORKER });
@@ -300,7 +299,7 @@ function testJobs(open: (folder: string) => Promise<JobStoreCase>): void {
     return { project, ...(await open(project.folder)) };
   }
 
-  test('without jobs, and with those that have just begun to wait or to run, all is well', async () => {
+  test('reports nothing for a store without jobs, or whose jobs were just added or started', async () => {
     const { project, named, ago } = await place();
     using _ = project;
     await ago(0, () => {});
@@ -314,7 +313,7 @@ function testJobs(open: (folder: string) => Promise<JobStoreCase>): void {
     expect(waiting.out).toContain('ok       unfinished: 2 jobs (mail), the oldest added 3 hours ago\n');
   });
 
-  test('jobs that nobody takes: their queue has no worker, until one begins a job of it', async () => {
+  test('reports jobs of a queue without a worker, until one of its jobs is started', async () => {
     const { project, named, ago } = await place();
     using _ = project;
     await ago(3 * HOUR, (jobs) => jobs.addJob(job('a', 'mail'), {}));
@@ -323,7 +322,7 @@ function testJobs(open: (folder: string) => Promise<JobStoreCase>): void {
       /^no worker takes jobs of the queue of the engine: 2 jobs \(mail, report\), the oldest added 3 hours ago: toolwright worker/,
     );
     expect(await problemsIn(project, '--store', named)).toEqual([problem]);
-    // What a worker that died had begun does not count.
+    // A start by a worker that has died does not count.
     await ago(2 * HOUR, (jobs) => jobs.beginJob('a', 1));
     expect(await problemsIn(project, '--store', named)).toEqual([problem]);
     await ago(0, (jobs) => jobs.beginJob('a', 2));
@@ -332,7 +331,7 @@ function testJobs(open: (folder: string) => Promise<JobStoreCase>): void {
     expect(await problemsIn(project, '--store', named)).toEqual([]);
   });
 
-  test('jobs whose tool the module of the workers does not have', async () => {
+  test('reports jobs whose tool is missing in the module of the workers', async () => {
     const { project, named, ago } = await place();
     using _ = project;
     await ago(0, (jobs) => jobs.addJob(job('a', 'mail'), {}));
@@ -376,7 +375,7 @@ describePostgres('toolwright doctor over PostgreSQL', (service) => {
           'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
         );
         await work(store.jobs);
-        // Its clock is the server's: what was written just now is moved.
+        // PostgreSQL uses the server's clock, so the rows are changed instead.
         for (const time of ['added_at', 'changed_at'])
           await schemas.pool.query(`UPDATE ${schema}.jobs SET ${time} = ${time} - $1 WHERE ${time} >= $2`, [
             ms,
@@ -386,7 +385,7 @@ describePostgres('toolwright doctor over PostgreSQL', (service) => {
     };
   });
 
-  test('a schema that is not there', async () => {
+  test('reports a schema that does not exist', async () => {
     using project = smallProject({});
     rmSync(join(project.folder, 'tsconfig.json'));
     const url = new URL(service.url);

@@ -22,7 +22,7 @@ afterEach(() => {
 
 type Call = readonly [name: string, args?: unknown];
 
-/** What each prompt is answered with, request after request, the last one again and again. */
+/** The replies to each prompt, in order; the last one repeats. */
 type Script = Readonly<Record<string, readonly (readonly Call[])[]>>;
 
 function following(script: Script): Answer {
@@ -55,14 +55,14 @@ async function evaluateWith(script: Script, cases: readonly unknown[], ...more: 
   return { ...run, requests: server.requests };
 }
 
-/** What is told of one case. */
+/** The reported difference of one case. */
 async function verdict(expect: unknown, calls: readonly Call[]): Promise<string> {
   const { out } = await evaluateWith({ ask: [calls] }, [{ prompt: 'ask', expect }]);
   return /FAILED 0\/1 ask\n {4}(.*)/.exec(out)?.[1] ?? 'passed';
 }
 
 describe('toolwright eval', () => {
-  test('asks a server each case, and prints a table, what differed, and a result', async () => {
+  test('sends each case to a server, and prints a table, the differences and a summary', async () => {
     const script = {
       'Orders of cus_1?': [[['find_orders', { customerId: 'cus_1', limit: '5' }]]],
       'Cancel o1': [[['find_orders', { customerId: 'cus_1' }]]],
@@ -195,11 +195,11 @@ describe('toolwright eval', () => {
       [['find_orders', { customerId: 'a' }]],
       'expected cancel_order, got no call of it',
     ],
-  ])('judges that where %j is expected, of %j: %s', async (expected, calls, said) => {
+  ])('expecting %j, for the calls %j, reports: %s', async (expected, calls, said) => {
     expect(await verdict(expected, calls)).toBe(said);
   });
 
-  test('ends with 1 where a case that passed passes no longer, and keeps the baseline until that is accepted', async () => {
+  test('exits with 1 if a case got worse than the baseline, which changes only with --accept', async () => {
     const cases = ['a', 'b', 'c'].map((prompt) => ({ prompt, expect: { tool: 'cancel_order' } }));
     const good = [[['cancel_order']]] as const;
     const first = await evaluateWith({ a: good, b: [[]], c: good }, cases);
@@ -220,7 +220,7 @@ describe('toolwright eval', () => {
     );
   });
 
-  test('a case that is asked several times passes with more than half of its runs', async () => {
+  test('passes a case with --runs if more than half of its runs pass', async () => {
     const good = [['cancel_order']] as const;
     const script = { two: [good, [], good], one: [good, [], []] } satisfies Script;
     const cases = ['two', 'one'].map((prompt) => ({ prompt, expect: { tool: 'cancel_order' } }));
@@ -231,10 +231,10 @@ describe('toolwright eval', () => {
     expect(run).toMatchObject({ code: 1, error: 'toolwright: 50 % passed, less than --min 0.6\n' });
   });
 
-  test('asks no more than --concurrency at once', async () => {
+  test('sends at most --concurrency requests at a time', async () => {
     let most = 0;
     let waiting: (() => void)[] = [];
-    // Three at a time are answered, when a fourth request would have come, too.
+    // Three at a time are answered, after a fourth request would have arrived.
     const answer: Answer = (response, request) => {
       waiting.push(() => json(completion({ content: 'x' }))(response, request));
       most = Math.max(most, waiting.length);
@@ -251,7 +251,7 @@ describe('toolwright eval', () => {
     expect(most).toBe(3);
   });
 
-  test('a server that fails is not an answer: the run ends with 1, and is not a baseline', async () => {
+  test('exits with 1 and stores no baseline if the server fails', async () => {
     await using server = await LoopbackServer.start(json({ error: { message: 'Wrong key' } }, 401));
     write([{ prompt: 'x', expect: { noTool: true } }]);
     const { code, out } = await evaluate(server.baseURL);
@@ -260,7 +260,7 @@ describe('toolwright eval', () => {
     expect(() => read('cases.baseline.json')).toThrow('ENOENT');
   });
 
-  test('fails a case whose reply was cut, since its calls would not be run', async () => {
+  test('fails a case whose reply was truncated, since its calls would not run', async () => {
     const call = { id: 'c', type: 'function', function: { name: 'cancel_order', arguments: '{}' } };
     const cut = completion({ content: null, tool_calls: [call] }, { finish_reason: 'length' });
     await using server = await LoopbackServer.start(json(cut));
@@ -268,7 +268,7 @@ describe('toolwright eval', () => {
     expect((await evaluate(server.baseURL)).out).toContain('    the reply was cut (length)\n');
   });
 
-  test('asks the provider that the module exports, with its model, system prompt and options', async () => {
+  test('uses the provider that the module exports, with its model, system prompt and options', async () => {
     const customerId = 'scripted You find orders. {"temperature":0}';
     write([{ prompt: 'x', expect: { tool: 'find_orders', arguments: { customerId } } }]);
     const run = await runCommand(
@@ -279,14 +279,14 @@ describe('toolwright eval', () => {
     expect(read('deep/out.json')).toMatchObject({ model: 'scripted', share: 1 });
   });
 
-  test('takes the tools of a NestJS application, beside what its file exports', async () => {
+  test('uses the tools of a NestJS application and the exports of its file', async () => {
     write([{ prompt: 'x', expect: { tool: 'count_stock' } }]);
     const { out, error } = await runCommand(['eval', fixture('eval-nest.ts'), 'cases.jsonl'], folder);
     expect(error).toBe('');
     expect(out).toContain('expected count_stock, got find_orders is not a tool');
   });
 
-  test('shows on a terminal how far it is', async () => {
+  test('shows its progress on a terminal', async () => {
     write([{ prompt: 'x', expect: { tool: 'find_orders' } }]);
     const { error } = await runCommand(
       ['eval', fixture('eval-scripted.ts'), 'cases.jsonl', '--runs', '2'],
@@ -327,7 +327,7 @@ describe('toolwright eval', () => {
       "arguments.a.0: $regex is '('",
     ],
     ['{"prompt":"ok","expect":{"noTool":true},"id":"ok"}', "there is another case 'ok'"],
-  ])('the case %s is a mistake of one line, with the number of its line', async (line, message) => {
+  ])('the case %s is reported in one line with its line number', async (line, message) => {
     writeFileSync(
       join(folder, 'cases.jsonl'),
       `{"id":"ok","prompt":"ok","expect":{"noTool":true}}\n\n${line}\n`,
@@ -351,7 +351,7 @@ describe('toolwright eval', () => {
       'there is no baseline nothing.json; --accept makes it',
     ],
     [[TOOLS, 'cases.jsonl', '--baseline', 'empty.jsonl'], 'empty.jsonl is not a baseline of toolwright eval'],
-  ])('%j is a mistake of one line', async (args, message) => {
+  ])('%j is reported in one line', async (args, message) => {
     write([{ prompt: 'x', expect: { noTool: true } }]);
     writeFileSync(join(folder, 'empty.jsonl'), '\n');
     const { code, error } = await runCommand(['eval', ...args], folder);

@@ -30,7 +30,7 @@ const NO_IMPORT = 'No file imports it. Add to the file that starts the applicati
 const read = ({ folder }: SmallProject, path: string) => readFileSync(join(folder, path), 'utf8');
 
 describe('toolwright generate', () => {
-  test('writes src/toolwright.gen.ts, and leaves it alone when it is right', async () => {
+  test('writes src/toolwright.gen.ts, and does not rewrite it if it is up to date', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     const first = await runCommand(['generate'], project.folder);
     expect(first).toEqual({
@@ -45,7 +45,7 @@ describe('toolwright generate', () => {
     expect(statSync(join(project.folder, 'src/toolwright.gen.ts')).mtimeMs).toBe(mtimeMs);
   });
 
-  test('writes where --out says, relative to the folder it is called in, with imports from there', async () => {
+  test('writes to --out, relative to the current folder, with imports relative to that file', async () => {
     using project = smallProject({ 'src/deep/tools.ts': TOOLS });
     const { out } = await runCommand(
       ['generate', '-p', '../tsconfig.json', '-o', 'made/tools.gen.ts'],
@@ -59,13 +59,13 @@ describe('toolwright generate', () => {
     ['js', "from './tools.js';"],
     ['ts', "from './tools.ts';"],
     ['none', "from './tools';"],
-  ])('--import-ending %s ends relative imports so, whatever tsconfig.json says', async (ending, line) => {
+  ])('--import-ending %s sets the ending of relative imports, regardless of tsconfig.json', async (ending, line) => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     await runCommand(['generate', '--import-ending', ending], project.folder);
     expect(read(project, 'src/toolwright.gen.ts')).toContain(line);
   });
 
-  test('escapes what files, exports and properties are called', async () => {
+  test('escapes the names of files, exports and properties', async () => {
     const file = "src/x'; throw 1; import '.ts";
     using project = smallProject(
       {
@@ -84,21 +84,21 @@ describe('toolwright generate', () => {
     expect(imported).toHaveLength(2);
   });
 
-  test('replaces the file as a whole, and leaves nothing beside it', async () => {
+  test('replaces the file in one step, without leaving temporary files', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     await runCommand(['generate'], project.folder);
     const open = openSync(join(project.folder, 'src/toolwright.gen.ts'), 'r');
     const before = read(project, 'src/toolwright.gen.ts');
     project.write('src/tools.ts', TOOLS.replace("'A'", "'B'").replace('x: string', 'y: string'));
     await runCommand(['generate'], project.folder);
-    // Whoever had the old file open still reads all of the old one.
+    // A reader that has the old file open still reads all of it.
     expect(readFileSync(open, 'utf8')).toBe(before);
     closeSync(open);
     expect(read(project, 'src/toolwright.gen.ts')).toContain("name: 'y'");
     expect(readdirSync(join(project.folder, 'src'))).toHaveLength(2);
   });
 
-  test('writes through no link that leads nowhere', async () => {
+  test('does not write through a broken link', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     const outside = join(project.folder, '..', `outside-${process.pid}.ts`);
     symlinkSync(outside, join(project.folder, 'src/toolwright.gen.ts'));
@@ -113,13 +113,13 @@ describe('toolwright generate', () => {
     "import {\n  toolsets,\n} from './toolwright.gen.ts';",
     'await import("./toolwright.gen.js");',
     "const { toolsets } = require('@/toolwright.gen');",
-  ])('takes the generated file for imported by %j', async (line) => {
+  ])('recognizes %j as an import of the generated file', async (line) => {
     using project = smallProject({ 'src/tools.ts': TOOLS, 'src/main.ts': `${line}\n` });
     const { out } = await runCommand(['generate'], project.folder);
     expect(out).not.toContain('imports it');
   });
 
-  test('does not take a comment for an import of the generated file', async () => {
+  test('does not recognize a comment as an import of the generated file', async () => {
     using project = smallProject({
       'src/tools.ts': TOOLS,
       'src/main.ts': "// import './toolwright.gen.js';\n",
@@ -128,13 +128,13 @@ describe('toolwright generate', () => {
     expect(out).toContain(NO_IMPORT);
   });
 
-  test('shows on a terminal that it is at work, and wipes it away', async () => {
+  test('shows on a terminal that it is working, and then clears the line', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     const { error } = await runCommand(['generate'], project.folder, { isTerminal: true });
     expect(error).toBe('reading the types …\r\u001b[2K');
   });
 
-  test('names every fault with its place and writes nothing', async () => {
+  test('reports every error with its position and writes nothing', async () => {
     using project = smallProject({ 'src/tools.ts': FAULTY });
     const { code, out, error } = await runCommand(['generate'], project.folder);
     expect({ code, out }).toEqual({ code: 1, out: '' });
@@ -149,7 +149,7 @@ describe('toolwright generate', () => {
     expect(existsSync(join(project.folder, 'src/toolwright.gen.ts'))).toBe(false);
   });
 
-  test('a warning is told; with --strict it is a fault', async () => {
+  test('prints a warning, which is an error with --strict', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS.replace('x: string', 'x: unknown') });
     const lenient = await runCommand(['generate'], project.folder);
     expect(lenient.code).toBe(0);
@@ -157,10 +157,10 @@ describe('toolwright generate', () => {
     expect((await runCommand(['generate', '--strict'], project.folder)).code).toBe(1);
   });
 
-  test('says that there are no tools, that the source cannot be read, that tsconfig.json is broken', async () => {
+  test('reports missing tools, syntax errors and a broken tsconfig.json', async () => {
     using project = smallProject({ 'src/tools.ts': 'export class Tools {}\n' });
     const none = await runCommand(['generate'], project.folder);
-    // A project whose first tool is not written yet must build.
+    // A project without tools must still build.
     expect(none).toMatchObject({
       code: 0,
       error: expect.stringContaining('has no exported class with a @Tool method'),
@@ -181,7 +181,7 @@ describe('toolwright generate', () => {
     });
   });
 
-  test('says that a tsconfig.json of references only has nothing of its own', async () => {
+  test('reports a tsconfig.json that contains only references', async () => {
     using project = smallProject({ 'app/tsconfig.json': '{}', 'tsconfig.json': SOLUTION });
     expect(await runCommand(['generate'], project.folder)).toEqual({
       code: 1,
@@ -191,9 +191,9 @@ describe('toolwright generate', () => {
   });
 
   test.each([
-    ['a file that somebody wrote', 'src/tools.ts', 'src/tools.ts was not generated'],
-    ['declarations', 'src/tools.d.ts', 'src/tools.d.ts is not a TypeScript file'],
-    ['a place that cannot be written', 'package.json/tools.ts', 'package.json/tools.ts cannot be written'],
+    ['a file that was not generated', 'src/tools.ts', 'src/tools.ts was not generated'],
+    ['a declaration file', 'src/tools.d.ts', 'src/tools.d.ts is not a TypeScript file'],
+    ['a path that cannot be written', 'package.json/tools.ts', 'package.json/tools.ts cannot be written'],
   ])('refuses %s as --out in one line', async (_, path, message) => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     const { code, out, error } = await runCommand(['generate', '--out', path], project.folder);
@@ -203,7 +203,7 @@ describe('toolwright generate', () => {
     expect(read(project, 'src/tools.ts')).toBe(TOOLS);
   });
 
-  test('says what to install where the project has no TypeScript', async () => {
+  test('reports what to install if the project has no TypeScript', async () => {
     using project = smallProject({});
     const { folder } = project;
     writeFileSync(join(folder, '..', 'toolwright-tsconfig.json'), '{}');
@@ -217,7 +217,7 @@ const NOT_SUPPORTED = 'is not supported: 5.9, 6.0, 7.0 and 7.1 work';
 
 describe('the compiler', () => {
   test.each(VERSIONS)(
-    'is the TypeScript that the project has: %s generates, checks and watches',
+    'is the project’s TypeScript: %s generates, checks and watches',
     async (version) => {
       using project = smallProject({ 'src/tools.ts': TOOLS });
       withTypeScript(project, compilerPackage(version));
@@ -238,14 +238,14 @@ describe('the compiler', () => {
     ['7.2.0-dev.20270101.1', { './sync': './sync.js', './ast': './sync.js' }, { 'sync.js': 'export {};' }],
     ['9.0.0', {}, {}],
     ['7.1.0-dev.20260802.1', { './sync': './sync.js', './ast': './sync.js' }, { 'sync.js': 'export {};' }],
-    // A nightly build of a version that works, from before its API was what it is.
+    // A nightly build of a supported version, from before its API had its final form.
     [
       '7.1.0-dev.20260801.1',
       { './sync': './sync.js', './ast': './sync.js' },
       { 'sync.js': 'export class API {}' },
     ],
     ['7.1.0-dev.20260701.1', { './unstable/sync': './sync.js', './unstable/ast': './sync.js' }, {}],
-  ])('%s is refused in one line that names those that work', async (version, exports, files) => {
+  ])('%s is refused in one line that lists the supported versions', async (version, exports, files) => {
     const manifest = {
       name: 'typescript',
       version,
@@ -267,7 +267,7 @@ describe('the compiler', () => {
 });
 
 describe('toolwright generate --check', () => {
-  test('is silent where the file is right, whatever its line ends', async () => {
+  test('prints nothing if the file is up to date, with any line endings', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     await runCommand(['generate'], project.folder);
     const silent = { code: 0, out: '', error: '' };
@@ -276,7 +276,7 @@ describe('toolwright generate --check', () => {
     expect(await runCommand(['generate', '--check'], project.folder)).toEqual(silent);
   });
 
-  test('shows the difference, exits with 1 and writes nothing', async () => {
+  test('prints the difference, exits with 1 and writes nothing', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     await runCommand(['generate'], project.folder);
     const before = read(project, 'src/toolwright.gen.ts');
@@ -289,7 +289,7 @@ describe('toolwright generate --check', () => {
     expect(read(project, 'src/toolwright.gen.ts')).toBe(before);
   });
 
-  test('says that the file is not there', async () => {
+  test('reports a missing file', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     const { code, error } = await runCommand(['generate', '--check'], project.folder);
     expect({ code, error }).toEqual({
@@ -299,7 +299,7 @@ describe('toolwright generate --check', () => {
   });
 });
 
-/** The command at work, until the block that uses it ends. */
+/** Runs the command until the end of the block that uses it. */
 function watching({ folder }: SmallProject, ...flags: readonly string[]) {
   const controller = new AbortController();
   const lines: string[] = [];
@@ -337,7 +337,7 @@ function watching({ folder }: SmallProject, ...flags: readonly string[]) {
 }
 
 describe('toolwright generate --watch', () => {
-  test('generates again after a change, survives a fault, and ends with its signal', async () => {
+  test('generates again after a change, survives errors, and ends with its signal', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     await using command = watching(project);
     await command.said('written');
@@ -352,7 +352,7 @@ describe('toolwright generate --watch', () => {
     await command.said('1 toolset, 1 tool');
   });
 
-  test('sees changes of libraries that tsconfig.json maps to a folder elsewhere', async () => {
+  test('detects changes in libraries that tsconfig.json maps to another folder', async () => {
     using project = smallProject({
       'libs/shop/index.ts': TOOLS,
       'app/src/main.ts': "export { Tools } from '@shop';\n",

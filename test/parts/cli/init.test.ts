@@ -22,7 +22,7 @@ const manifest = (rest: string) => `{
 
 interface Kind {
   readonly files: Readonly<Record<string, string>>;
-  /** Lines that are added, by file, in their order. */
+  /** The added lines of each file, in order. */
   readonly added: Readonly<Record<string, readonly string[]>>;
   readonly options?: object;
 }
@@ -221,7 +221,7 @@ export default defineConfig({ plugins: [paths()], test: {} });
 
 describe('toolwright init', () => {
   test.each(Object.entries(KINDS))(
-    '%s: writes the lines that it needs, and keeps all others',
+    '%s: adds the required lines and keeps all others',
     async (_, kind) => {
       using project = smallProject({ 'src/tools.ts': TOOLS, ...kind.files }, kind.options);
       const { code, out, error } = await runCommand(['init'], project.folder);
@@ -237,7 +237,7 @@ describe('toolwright init', () => {
     },
   );
 
-  test.each(Object.entries(KINDS))('%s: does nothing the second time', async (_, { files, options }) => {
+  test.each(Object.entries(KINDS))('%s: changes nothing the second time', async (_, { files, options }) => {
     using project = smallProject({ 'src/tools.ts': TOOLS, ...files }, options);
     await runCommand(['init'], project.folder);
     const texts = Object.keys(files).map((path) => read(project, path));
@@ -251,7 +251,7 @@ describe('toolwright init', () => {
     expect(Object.keys(files).map((path) => read(project, path))).toEqual(texts);
   });
 
-  test.each(VERSIONS)('asks the TypeScript that the project has: %s', async (version) => {
+  test.each(VERSIONS)('uses the project’s TypeScript: %s', async (version) => {
     using project = smallProject(
       {
         'src/tools.ts': TOOLS,
@@ -266,7 +266,7 @@ describe('toolwright init', () => {
     expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'string'");
   });
 
-  test('a solution of several configurations: names the one that has the sources', async () => {
+  test('uses the tsconfig.json with the sources if the main one has only references', async () => {
     using project = smallProject({
       'src/tools.ts': TOOLS,
       'vite.config.ts': 'export default { plugins: [] };\n',
@@ -280,7 +280,7 @@ describe('toolwright init', () => {
     );
   });
 
-  test('where it cannot know the place, it says what to write, and changes nothing', async () => {
+  test('changes nothing and prints the lines if it cannot find where to insert them', async () => {
     const config =
       'const one = { plugins: [a()] };\nconst two = { plugins: [b()] };\nexport default one ?? two;\n';
     using project = smallProject({ 'src/tools.ts': TOOLS, 'vite.config.ts': config });
@@ -290,13 +290,13 @@ describe('toolwright init', () => {
     expect(out).toContain("import { vite as toolwright } from 'toolwright/plugin';");
   });
 
-  test('keeps the line ends of Windows', async () => {
+  test('preserves Windows line endings', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS, 'nest-cli.json': NEST.replaceAll('\n', '\r\n') });
     await runCommand(['init'], project.folder);
     expect(read(project, 'nest-cli.json').replaceAll('\r\n', '')).not.toContain('\n');
   });
 
-  test('says what is missing in one line', async () => {
+  test('reports a missing package.json in one line', async () => {
     using project = smallProject({});
     expect(await runCommand(['init'], join(project.folder, 'node_modules'))).toMatchObject({
       code: 1,
@@ -304,7 +304,7 @@ describe('toolwright init', () => {
     });
   });
 
-  test('a project that has no tools yet is set up all the same', async () => {
+  test('sets up a project without tools', async () => {
     using project = smallProject({ 'src/main.ts': 'export {};\n', 'nest-cli.json': NEST });
     const { code, out, error } = await runCommand(['init'], project.folder);
     expect(code).toBe(0);
@@ -313,7 +313,7 @@ describe('toolwright init', () => {
     expect(out).toMatch(new RegExp(`${why}\\nExport one\\. Then run: npx toolwright generate\\n$`));
   });
 
-  test('a project without a tsconfig.json gets one that compiles src into dist', async () => {
+  test('creates a tsconfig.json that compiles src into dist if there is none', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS, 'package.json': '{ "type": "module" }' });
     rmSync(join(project.folder, 'tsconfig.json'));
     const { code, out } = await runCommand(['init'], project.folder);
@@ -329,7 +329,7 @@ describe('toolwright init', () => {
     expect(existsSync(join(project.folder, 'dist/tools.js'))).toBe(true);
   });
 
-  test('a new tsconfig.json in a CommonJS project comes with advice about ES modules', async () => {
+  test('advises ES modules with a new tsconfig.json in a CommonJS project', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS, 'package.json': '{ "type": "commonjs" }' });
     rmSync(join(project.folder, 'tsconfig.json'));
     const { out } = await runCommand(['init'], project.folder);
@@ -337,7 +337,7 @@ describe('toolwright init', () => {
     expect((await runCommand(['init'], project.folder)).out).not.toContain('type=module');
   });
 
-  test('a project without a build script is never called complete', async () => {
+  test('asks for a build script, and does not report a project without one as complete', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS, 'package.json': '{ "type": "module" }' });
     for (const _ of [1, 2]) {
       const { out } = await runCommand(['init'], project.folder);
@@ -346,7 +346,7 @@ describe('toolwright init', () => {
     }
   });
 
-  test('ends with the import of the generated file, as long as no file has it', async () => {
+  test('advises to import the generated file until a file does so', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS, 'nest-cli.json': NEST });
     for (const _ of [1, 2])
       expect((await runCommand(['init'], project.folder)).out).toMatch(
@@ -368,7 +368,7 @@ describe('toolwright init', () => {
     expect(existsSync(join(project.folder, 'tsconfig.json'))).toBe(false);
   });
 
-  test('a new tsconfig.json has the types of Node if they are installed', async () => {
+  test('adds the types of Node to a new tsconfig.json if they are installed', async () => {
     const typesFor = async (isInstalled: boolean) => {
       using project = smallProject({ 'src/tools.ts': TOOLS });
       rmSync(join(project.folder, 'tsconfig.json'));

@@ -64,7 +64,7 @@ const SWC = {
   module: { type: 'es6' },
 } as const;
 
-/** A project of its own, with the built package and the packages of the repository among its modules. */
+/** A separate project with the built package and the packages of the repository. */
 function newProject(): string {
   const folder = mkdtempSync(join(tmpdir(), 'inspect-nest-'));
   folders.push(folder);
@@ -93,7 +93,7 @@ async function ask(url: string, path: string, body: object): Promise<Record<stri
   return (await response.json()) as Record<string, unknown>;
 }
 
-test('tests that toolwright inspect writes of a NestJS module pass as written, with guards, data and approvals', async () => {
+test('tests that toolwright inspect writes for a NestJS module pass, with guards, data and approvals', async () => {
   const folder = newProject();
   await using process = new NodeProcess([MAIN, 'inspect', 'app-module.js'], { folder });
   const [url] = await process.said(/http:\/\/127\.0\.0\.1:\d+\/#token=\S+/);

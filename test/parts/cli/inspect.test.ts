@@ -23,7 +23,7 @@ async function ask(url: string, path: string, body?: object): Promise<Record<str
   return (await response.json()) as Record<string, unknown>;
 }
 
-test('toolwright inspect serves the tools of a module until it is told to end', async () => {
+test('toolwright inspect serves the tools of a module until it receives a signal', async () => {
   const tests = mkdtempSync(join(tmpdir(), 'inspect-'));
   folders.push(tests);
   await using process = new NodeProcess([MAIN, 'inspect', MODULE, '--tests', tests], { folder: ROOT });
@@ -42,7 +42,7 @@ test('toolwright inspect serves the tools of a module until it is told to end', 
   expect((await process.ended()).exitCode).toBe(0);
 });
 
-test('toolwright inspect refuses production alone, unless it is told otherwise', async () => {
+test('toolwright inspect refuses to run in production only, without --allow-in-production', async () => {
   const place = { folder: ROOT, environment: { NODE_ENV: 'production' } };
   await using refused = new NodeProcess([MAIN, 'inspect', MODULE], place);
   expect(await refused.ended()).toMatchObject({
@@ -60,7 +60,7 @@ test('toolwright inspect refuses production alone, unless it is told otherwise',
   expect((await allowed.ended()).exitCode).toBe(0);
 });
 
-test('toolwright inspect says what is wrong with its command line', async () => {
+test('toolwright inspect reports errors of its command line', async () => {
   const run = async (...args: readonly string[]) => {
     await using process = new NodeProcess([MAIN, 'inspect', ...args], { folder: ROOT });
     return await process.ended();

@@ -10,7 +10,7 @@ async function list(module: string) {
   return { code, error, rows: rows.slice(1, -1) };
 }
 
-test('toolwright list shows tools without a class, and tells what is wrong with them', async () => {
+test('toolwright list shows tools without a class, and reports their problems', async () => {
   const { code, error, rows } = await list('loose-tools.ts');
   expect(rows).toEqual([
     ['one', '-', 'explicit'],
@@ -22,7 +22,7 @@ test('toolwright list shows tools without a class, and tells what is wrong with 
   for (const problem of ['the tool name "3"', "timeoutMs is '5'"]) expect(error).toContain(problem);
 });
 
-test('toolwright list shows what an exported registry has, and nothing that it leaves out', async () => {
+test('toolwright list shows only the tools that an exported registry contains', async () => {
   expect(await list('registered-tools.ts')).toEqual({
     code: 0,
     error: '',
@@ -34,12 +34,12 @@ test('toolwright list shows what an exported registry has, and nothing that it l
   });
 });
 
-test('toolwright list tells what the toolsets say of themselves, above their tools', async () => {
+test('toolwright list prints the descriptions of toolsets above their tools', async () => {
   const { out } = await runCommand(['list', 'titled-tools.ts'], FIXTURES);
   expect(out).toMatch(/^Shop: Orders and invoices \(find, place\)\n\ntool +method/);
 });
 
-test('toolwright list --strict shows which tools have a strict form, and what is different in it', async () => {
+test('toolwright list --strict shows which tools have a strict form, and the differences', async () => {
   const { code, out, error } = await runCommand(['list', 'strict-tools.ts', '--strict'], FIXTURES);
   expect({ code, error }).toEqual({ code: 0, error: '' });
   expect(out.split('\n')).toEqual([
@@ -60,7 +60,7 @@ test('toolwright list --strict shows which tools have a strict form, and what is
 });
 
 describe('toolwright list of a file that exports a NestJS module', () => {
-  test('starts the application, shows the tools of its registry, and ends it', async () => {
+  test('starts the application, shows the tools of its registry, and closes it', async () => {
     expect(await list('nest-module.ts')).toEqual({
       code: 0,
       error: '',
@@ -80,7 +80,7 @@ describe('toolwright list of a file that exports a NestJS module', () => {
       'the application of BrokenModule in nest-module-broken.ts cannot be started: Nest can',
     ],
     ['nest-modules.ts', 'nest-modules.ts exports several NestJS modules: name a file that exports one'],
-  ])('%s is a mistake of one line', async (module, message) => {
+  ])('%s is reported in one line', async (module, message) => {
     const { code, out, error } = await runCommand(['list', module], FIXTURES);
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(error).toContain(message);

@@ -18,7 +18,7 @@ interface SignInServer {
   readonly client_id_metadata_document_supported?: boolean;
 }
 
-/** Checks a server with a sign-in that has its own authorization server. */
+/** Checks a server with a sign-in through its own authorization server. */
 async function checkSignInServer({ challenge, issuer, ...metadata }: SignInServer) {
   await using server = await serve(({ url: path = '', headers }, response) => {
     const origin = `http://${headers.host}`;
@@ -44,7 +44,7 @@ describe('toolwright mcp check', () => {
   });
   afterAll(() => library.close());
 
-  test('goes the way of hosts to a protected server, and says how each of them gets a client id', async () => {
+  test('follows the sign-in of a protected server, and reports how each host gets a client id', async () => {
     const { code, out } = await check(library.url.href);
     expect(out).toContain('ok       connects without a token\n');
     expect(out).toContain('ok       the metadata of the protected resource names http://127.0.0.1:');
@@ -55,21 +55,21 @@ describe('toolwright mcp check', () => {
     expect(code).toBe(1);
   });
 
-  test('signs in with a token, and prints JSON for scripts', async () => {
+  test('signs in with a token, and prints JSON with --json', async () => {
     const { out } = await check(library.url.href, '--token', await signIn(library.url), '--json');
     const findings = JSON.parse(out);
     expect(findings).toContainEqual({ state: 'ok', text: 'connects with the token' });
     expect(findings).toContainEqual({ state: 'ok', text: 'Claude registers by a client metadata document' });
   });
 
-  test('a refused token is a problem, and the sign-in is still checked', async () => {
+  test('reports a refused token, and still checks the sign-in', async () => {
     const { code, out } = await check(library.url.href, '--token', 'wrong');
     expect(code).toBe(1);
     expect(out).toMatch(/^problem {2}the server refuses the token: 401 Bearer /);
     expect(out).toContain('ok       Claude registers by a client metadata document\n');
   });
 
-  test('a valid token does not hide a 401 by which hosts do not find the sign-in', async () => {
+  test('reports a 401 without sign-in metadata, even with a valid token', async () => {
     await using wrong = await serve(({ headers }, response) => {
       if (headers.authorization === undefined) response.writeHead(401).end();
       else response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools: [] } }));
@@ -80,14 +80,14 @@ describe('toolwright mcp check', () => {
     expect(out).toContain('problem  the 401 has no WWW-Authenticate header');
   });
 
-  test('a 401 without WWW-Authenticate is a problem, also where hosts can guess the metadata', async () => {
+  test('reports a 401 without WWW-Authenticate, even if hosts can guess the metadata', async () => {
     const { code, out } = await checkSignInServer({ challenge: false });
     expect(code).toBe(1);
     expect(out).toContain('problem  the 401 has no WWW-Authenticate header: send Bearer resource_metadata=');
     expect(out).toContain('ok       the metadata of the protected resource names ');
   });
 
-  test('states why Claude does not use client metadata documents', async () => {
+  test('explains why Claude does not use client metadata documents', async () => {
     const { out } = await checkSignInServer({ client_id_metadata_document_supported: true });
     expect(out).toContain(
       'advice   Claude needs a client id that you register by hand and enter there: it uses client metadata documents only if the authorization server lists "none" in token_endpoint_auth_methods_supported\n',
@@ -95,7 +95,7 @@ describe('toolwright mcp check', () => {
     expect(out).toContain('advice   Cursor needs a client id that you register by hand and enter there\n');
   });
 
-  test('a challenge and an issuer that are not URLs are problems', async () => {
+  test('reports a challenge and an issuer that are not URLs', async () => {
     const relative = await checkSignInServer({ challenge: 'Bearer resource_metadata="/metadata"' });
     expect(relative.out).toContain(
       'problem  there is no metadata of the protected resource (RFC 9728) at /meta',
@@ -105,7 +105,7 @@ describe('toolwright mcp check', () => {
   });
 
   test.each(['initialize', 'tools/list', 'GET'])(
-    'a server that does not answer %s is a problem',
+    'reports a server that does not answer %s',
     async (silent) => {
       const limits: AbortController[] = [];
       const timeout = jest.spyOn(AbortSignal, 'timeout').mockImplementation(() => {
@@ -117,7 +117,7 @@ describe('toolwright mcp check', () => {
         let body = '';
         for await (const chunk of request) body += chunk;
         const { method } = request.method === 'GET' ? { method: 'GET' } : JSON.parse(body);
-        // The time is over while the server is silent.
+        // The timeout fires while the server is silent.
         if (method === silent) limits.at(-1)?.abort(new DOMException('', 'TimeoutError'));
         else response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools: [] } }));
       });
@@ -129,7 +129,7 @@ describe('toolwright mcp check', () => {
     },
   );
 
-  test.each(['http://', 'HTTPS://[/mcp'])('the invalid URL %s is one line and exit code 2', async (url) => {
+  test.each(['http://', 'HTTPS://[/mcp'])('reports the invalid URL %s in one line with exit code 2', async (url) => {
     const { code, error } = await check(url);
     expect({ code, error }).toEqual({
       code: 2,
@@ -137,7 +137,7 @@ describe('toolwright mcp check', () => {
     });
   });
 
-  test('finds the mistakes of a server that hosts cannot sign in at', async () => {
+  test('reports a server whose sign-in hosts cannot find', async () => {
     await using wrong = await serve((_request, response) => {
       response.writeHead(401, { 'WWW-Authenticate': 'Bearer realm="x"' }).end();
     });
@@ -147,7 +147,7 @@ describe('toolwright mcp check', () => {
     expect(out).toContain('problem  there is no metadata of the protected resource (RFC 9728) at');
   });
 
-  test('finds metadata of another address, and an authorization server that is not there', async () => {
+  test('reports metadata for another address that cannot be read', async () => {
     const registry = new ToolRegistry().register(
       defineTool({ name: 'work', description: 'Works', execute: () => 'done' }),
     );
@@ -160,7 +160,7 @@ describe('toolwright mcp check', () => {
     );
   });
 
-  test('finds views of tools that hosts cannot show', async () => {
+  test('reports views of tools that hosts cannot show', async () => {
     const view = (name: string, resourceUri: string) =>
       defineTool({ name, description: 'Shows', _meta: { ui: { resourceUri } }, execute: () => 'done' });
     class Views {
@@ -189,7 +189,7 @@ describe('toolwright mcp check', () => {
     expect(out).toContain('advice   the view ui://part does not begin with <!doctype html>');
   });
 
-  test('a server that is not there is one line', async () => {
+  test('reports an unreachable server in one line', async () => {
     expect(await check('http://127.0.0.1:1023/mcp')).toMatchObject({
       code: 1,
       out: expect.stringMatching(
@@ -198,13 +198,13 @@ describe('toolwright mcp check', () => {
     });
   });
 
-  test('checks the tools of a module against what directories require', async () => {
+  test('checks the tools of a module against the requirements of directories', async () => {
     const { code, out } = await check('test/parts/cli/fixtures/called-tools.mjs');
     expect(code).toBe(1);
     expect(out).toContain("problem  the tool add has no title: annotations: { title: 'Add' }\n");
   });
 
-  test('without a target it says how it is called', async () => {
+  test('reports its usage without a target', async () => {
     const { code, error } = await check();
     expect({ code, error }).toMatchObject({ code: 2, error: expect.stringContaining('mcp check takes one') });
   });
@@ -216,7 +216,7 @@ describe('toolwright mcp server-json', () => {
   const write = (manifest: object) => writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
   const serverJson = (...args: string[]) => runCommand(['mcp', 'server-json', ...args], folder);
 
-  test('writes what the registry wants to know, out of package.json', async () => {
+  test('writes the registry’s server.json from package.json', async () => {
     write({
       name: '@acme/shop',
       version: '1.2.0',
@@ -239,7 +239,7 @@ describe('toolwright mcp server-json', () => {
     });
   });
 
-  test('says what is missing: a name, a description, an address of a private package, a package', async () => {
+  test('reports a missing name, description, address of a private package, and package', async () => {
     write({ name: 'shop' });
     expect(await serverJson()).toMatchObject({ code: 1, error: expect.stringContaining('mcpName') });
     const named = ['--name', 'io.github.acme/shop'];

@@ -1,14 +1,14 @@
 import type { CommandEnvironment } from '../../../src/dev/cli/command.js';
 import { runCommandLine } from '../../../src/dev/cli/run-command-line.js';
 
-/** What a command line led to. */
+/** The outcome of a command line. */
 export interface CommandRun {
   readonly code: number;
   readonly out: string;
   readonly error: string;
 }
 
-/** Runs a command line in this process, in a folder. */
+/** Runs a command line in this process, with a working folder. */
 export async function runCommand(
   args: readonly string[],
   folder: string,

@@ -8,7 +8,7 @@ import { describePostgres } from '../../services/services.js';
 import { runCommand } from './run-command.js';
 
 describePostgres('toolwright runs over PostgreSQL', (service) => {
-  test('toolwright runs takes the address of a database as its store: list, show, answer, cancel', async () => {
+  test('toolwright runs lists, shows, answers and cancels with a database URL as its store', async () => {
     const name = service.newName();
     const admin = new pg.Client({ connectionString: service.url });
     await admin.connect();

@@ -25,7 +25,7 @@ type Store = SqliteRunStore | PostgresRunStore;
 
 let folder: string;
 let store: Store;
-/** What `--store` says. */
+/** The value of `--store`. */
 let named: string;
 let placed: number;
 
@@ -37,7 +37,7 @@ const PING = `
     name: 'ping', description: 'Ping', parameters: { type: 'object', properties: {} }, execute: () => 'pong',
   };`;
 
-/** A module whose tool takes what that of the runs does not. */
+/** A module whose tool has other parameters than that of the runs. */
 const OTHER_PLACE = `
   const place = {
     name: 'place', description: 'Place', approval: true, execute: () => 'placed',
@@ -45,14 +45,14 @@ const OTHER_PLACE = `
   };
   export const config = { provider: { chat() {} }, model: 'm', tools: [place] };`;
 
-/** What `--store` says of a schema. */
+/** The value of `--store` for a schema. */
 function schemaAt(service: TestService, schema: string): string {
   const url = new URL(service.url);
   url.searchParams.set('schema', schema);
   return url.href;
 }
 
-/** A store that the command is told of. */
+/** A store, and its name for the command. */
 interface NamedStore {
   readonly store: Store;
   readonly named: string;
@@ -95,7 +95,7 @@ function config(approval: Approval = true): ToolLoopConfig {
   return { provider, model: 'm', tools: [place], store, checkpoint: 'step', runId: 'r1' };
 }
 
-/** A run with two approvals to come. */
+/** A run with two pending approvals. */
 async function suspend(approval?: Approval): Promise<readonly string[]> {
   const { pending = [] } = await runToolLoop(config(approval), [{ role: 'user', content: 'Order' }], {
     owner: 'u1',
@@ -104,7 +104,7 @@ async function suspend(approval?: Approval): Promise<readonly string[]> {
 }
 
 function testRuns(): void {
-  test('list and show tell of runs, in a table and as JSON', async () => {
+  test('list and show print runs as a table and as JSON', async () => {
     const [first] = await suspend();
     const listed = await runs('list');
     expect(listed).toMatchObject({ code: 0, error: '' });
@@ -121,7 +121,7 @@ function testRuns(): void {
     });
   });
 
-  test('show counts the request with which a run ended, and its tokens', async () => {
+  test('show counts the final request of a run and its tokens', async () => {
     const usage = { inputTokens: 3, outputTokens: 4, totalTokens: 7 };
     const reply = { content: 'Done', usage };
     const [call] = [{ name: 'place', arguments: { sku: 'A1' } }];
@@ -135,7 +135,7 @@ function testRuns(): void {
     });
   });
 
-  test('list goes on with the page after', async () => {
+  test('list continues with the next page', async () => {
     for (const runId of ['r1', 'r2', 'r3']) {
       const given = { ...config(), runId };
       await runToolLoop(given, [{ role: 'user', content: 'Order' }]);
@@ -151,7 +151,7 @@ function testRuns(): void {
     expect(rest.error).toBe('');
   });
 
-  test('answers are kept one by one, and a worker goes on with the last', async () => {
+  test('answers are stored one by one, and a worker continues after the last', async () => {
     const [first = '', second = ''] = await suspend();
     expect(await runs('answer', 'r1', '--approve')).toMatchObject({
       code: 2,
@@ -187,7 +187,7 @@ function testRuns(): void {
     expect((await runs('show', 'r1')).out).toContain('ended: completed');
   });
 
-  test('an approval with edited arguments is checked by the tools of the module', async () => {
+  test('an approval with edited arguments is validated by the tools of the module', async () => {
     const [first = '', second = ''] = await suspend();
     const edit = (args: string, ...more: readonly string[]) =>
       runs('answer', 'r1', '--to', first, '--approve', '--arguments', args, ...more);
@@ -232,7 +232,7 @@ function testRuns(): void {
     });
   });
 
-  test('options of an answer that would do nothing are refused, and nothing is answered', async () => {
+  test('options without an effect on an answer are refused, and nothing is answered', async () => {
     const [first = ''] = await suspend();
     for (const [more, problem] of [
       [['--approve', '--reason', 'it is cheap'], '--reason goes with --refuse'],
@@ -246,7 +246,7 @@ function testRuns(): void {
     expect(JSON.parse((await runs('show', 'r1', '--json')).out).pending).toHaveLength(2);
   });
 
-  test('a yes may stand for later calls, as far as the tool of the module allows', async () => {
+  test('an approval can be remembered within the limits of the module’s tool', async () => {
     const [first = '', second = ''] = await suspend({ remember: { scopes: ['user'], by: [] } });
     const stand = (scope: string, ...more: readonly string[]) =>
       runs('answer', 'r1', '--to', first, '--approve', '--remember', scope, ...more);
@@ -285,7 +285,7 @@ function testRuns(): void {
     });
   });
 
-  test('approvals lists answers that stand, and revoke ends one', async () => {
+  test('approvals lists remembered approvals, and revoke removes one', async () => {
     const standing = { tool: 'place', pattern: [['sku', 'A1']], scope: 'user' as const, createdAt: 1 };
     await store.approvals.addApproval({ ...standing, id: 'x1', owner: 'u1', answeredBy: 'clerk 7' });
     const listed = await runs('approvals');
@@ -298,7 +298,7 @@ function testRuns(): void {
     expect(await store.approvals.listApprovals()).toEqual([]);
   });
 
-  test('schedules lists prompts that enter later, and unschedule ends one', async () => {
+  test('schedules lists scheduled prompts, and unschedule cancels one', async () => {
     const schedule = {
       conversationId: 'c1',
       text: 'Look\u001b[2J',
@@ -322,7 +322,7 @@ function testRuns(): void {
     expect(await runs('unschedule', 's1')).toMatchObject({ code: 1, out: 's1: there is no such schedule\n' });
   });
 
-  test('toolwright runs shows nothing that a terminal would obey, and no line that a model has made up', async () => {
+  test('toolwright runs escapes control characters and line breaks in texts of a model', async () => {
     await suspend({ title: 'Order\nwaits: nothing\u001b[2J' });
     const { out } = await runs('show', 'r1');
     expect(out.match(/^waits: /gm)).toHaveLength(2);
@@ -334,7 +334,7 @@ function testRuns(): void {
     expect(listed.out + out).not.toMatch(/(?!\n)\p{Cc}/u);
   });
 
-  test('show tells of a run that has ended what was called, what came of it and what was undone', async () => {
+  test('show prints the calls of an ended run, with results and compensations', async () => {
     const calls = ['A1', 'B2'].map((sku) => ({ name: 'place', arguments: { sku } }));
     const usage = { inputTokens: 3, outputTokens: 4, totalTokens: 7 };
     const provider = new ScriptedProvider([
@@ -367,7 +367,7 @@ function testRuns(): void {
     });
   });
 
-  test('an id that is long moves its own line only, and one with line feeds makes no further lines', async () => {
+  test('a long id shifts only its own row, and line feeds in an id add no rows', async () => {
     const long = 'x'.repeat(300);
     for (const runId of [long, 'r\nr9  ended', 'r2'])
       await runToolLoop({ ...config(), runId }, [{ role: 'user', content: 'Order' }]);
@@ -385,7 +385,7 @@ function testRuns(): void {
     expect(error).toBe("toolwright: the store has no run 'r\\n\\u009br9'\n");
   });
 
-  test('an answer with edited arguments is told all that is wrong with them, in one line', async () => {
+  test('all validation errors of edited arguments are reported in one line', async () => {
     const [first = ''] = await suspend();
     writeFileSync(
       join(folder, 'worker.mjs'),
@@ -417,7 +417,7 @@ function testRuns(): void {
     expect(warned).toEqual(['for everybody']);
   });
 
-  test('answers that are none are refused, and the run waits as before', async () => {
+  test('an empty list of answers is refused, and the run stays suspended', async () => {
     const [first = ''] = await suspend();
     const refused = { code: 514, message: expect.stringMatching(/^No answer to run 'r1' was given: /) };
     await expect(answerStoredRun({ store, runId: 'r1' }, [], { owner: 'u1' })).rejects.toMatchObject(refused);
@@ -427,7 +427,7 @@ function testRuns(): void {
   const answer = (run: string, to: string, ...more: readonly string[]) =>
     runs('answer', run, '--to', to, ...more);
 
-  /** Of two who answer at once: who was taken, and what the other was told. */
+  /** For answers at the same time: how many were accepted, and the errors of the others. */
   async function both(...asked: readonly ReturnType<typeof runs>[]) {
     const said = await Promise.all(asked);
     const taken = said.filter(({ code }) => code === 0);
@@ -435,7 +435,7 @@ function testRuns(): void {
     return { taken: taken.length, refused: refused.map(({ code, error }) => `${code} ${error}`) };
   }
 
-  test('whoever answers second is told that somebody has answered, and who', async () => {
+  test('a second answer is refused with the name of the user who answered first', async () => {
     const [first = '', second = ''] = await suspend();
     await answer('r1', first, '--refuse', '--by', 'clerk 7');
     const late = await answer('r1', first, '--approve', '--by', 'clerk 8');
@@ -464,7 +464,7 @@ function testRuns(): void {
     expect(placed).toBe(0);
   });
 
-  test('of two who answer at once one is taken, and the other told so; answers to two questions are both taken', async () => {
+  test('of two answers to a question at once, one is refused; answers to two questions are both accepted', async () => {
     const [first = '', second = ''] = await suspend();
     const same = await both(
       answer('r1', first, '--approve', '--by', 'clerk 7'),
@@ -484,7 +484,7 @@ function testRuns(): void {
     expect(placed).toBeLessThan(2);
   });
 
-  test('of two who answer a conversation at once one is taken, and the other told so', async () => {
+  test('of two answers to a conversation at once, one is refused with the reason', async () => {
     const { runId: _, store: __, checkpoint: ___, ...given } = config();
     const asking = new Conversations({ store, config: given, pollMs: 20 });
     await asking.prompt('c1', 'Order');
@@ -513,7 +513,7 @@ function testRuns(): void {
     expect(placed).toBeLessThan(2);
   });
 
-  test('an answer to a conversation that was refused there may be given again', async () => {
+  test('an answer that a conversation refused can be given again', async () => {
     const { runId: _, store: __, checkpoint: ___, ...given } = config();
     const conversations = new Conversations({ store, config: given, pollMs: 20 });
     await conversations.prompt('c1', 'Order');
@@ -532,7 +532,7 @@ function testRuns(): void {
     expect(placed).toBe(1);
   });
 
-  test('an answer for a conversation enters its inbox', async () => {
+  test('an answer to a conversation enters its inbox', async () => {
     const { runId: _, store: __, checkpoint: ___, ...given } = config();
     const conversations = new Conversations({ store, config: given, pollMs: 20 });
     await conversations.prompt('c1', 'Order', { owner: { user: 'u1' } });
@@ -556,7 +556,7 @@ function testRuns(): void {
     await conversations.close();
   });
 
-  test('cancel ends a run, once, and its history is valid', async () => {
+  test('cancel ends a run once, with a valid history', async () => {
     await suspend();
     expect(await runs('cancel', 'r1', '--reason', 'the shop is closed')).toMatchObject({ code: 0 });
     expect(await runs('cancel', 'r1')).toMatchObject({ code: 1, out: 'r1: it had ended before\n' });
@@ -578,7 +578,7 @@ function testRuns(): void {
     ['at its next write', 60_000, 'placed'],
     ['at the renewal of its lease', 3_000, undefined],
   ])(
-    'a run that is cancelled while a process is at it is told there as ended, %s',
+    'cancelling a run in another process ends it there %s',
     async (_, leaseMs, last) => {
       const begun = Promise.withResolvers<void>();
       const answered = Promise.withResolvers<string>();
@@ -607,7 +607,7 @@ function testRuns(): void {
     },
   );
 
-  test('a NestJS application checks edited arguments, and its runs are recovered for their owners', async () => {
+  test('a NestJS application validates edited arguments, and recovers its runs for their owners', async () => {
     const [first = '', second = ''] = await suspend();
     const module = join(import.meta.dirname, 'fixtures', 'nest-operated.ts');
     const edit = (sku: string) =>
@@ -632,7 +632,7 @@ function testRuns(): void {
     expect(events.splice(0)).toEqual(['placed C3', 'placed B2', 'ended']);
   });
 
-  test('recover goes on with lost runs under the config of a module', async () => {
+  test('recover continues lost runs with the config of a module', async () => {
     const ids = await suspend();
     for (const id of ids) await runs('answer', 'r1', '--to', id, '--refuse');
     const module = `
@@ -671,7 +671,7 @@ function testRuns(): void {
     [['cancel', 'r1', '--reason', ''], '--reason is empty'],
     [['list', '--after', ''], '--after is empty'],
     [['recover', 'nowhere.mjs'], 'there is no module nowhere.mjs'],
-  ])('%j is a mistake of one line', async (args, message) => {
+  ])('%j is reported in one line', async (args, message) => {
     const { code, out, error } = await runs(...args);
     expect(error).toContain(message);
     expect(error).toMatch(/^toolwright: [^\n]+\n$/);
@@ -686,7 +686,7 @@ describeRuns('toolwright runs over SQLite', () => ({
 
 describePostgres('toolwright runs', (service) => {
   const schemas = new TestSchemas(service);
-  test('toolwright runs over PostgreSQL says in one line that a newer version made the tables', async () => {
+  test('toolwright runs over PostgreSQL reports tables of a newer version in one line', async () => {
     const schema = schemas.newSchema();
     await using made = new PostgresRunStore({ connectionString: service.url, schema });
     await made.migrate();
@@ -704,7 +704,7 @@ describePostgres('toolwright runs', (service) => {
     ['runs', 'recover', 'worker.mjs'],
     ['inspect', 'tools.mjs'],
   ])(
-    'toolwright %s %s makes no schema in PostgreSQL that is not there, and says what to do',
+    'toolwright %s %s creates no missing schema in PostgreSQL, and reports what to do',
     async (...args) => {
       folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
       writeFileSync(join(folder, 'tools.mjs'), PING);
@@ -730,7 +730,7 @@ describePostgres('toolwright runs', (service) => {
     },
   );
 
-  test('toolwright runs changes no tables of an older version, and says what to do', async () => {
+  test('toolwright runs does not migrate tables of an older version, and reports what to do', async () => {
     const schema = schemas.newSchema();
     await using made = new PostgresRunStore({ connectionString: service.url, schema });
     await made.migrate();
@@ -759,7 +759,7 @@ describePostgres('toolwright runs', (service) => {
   });
 });
 
-test('toolwright runs over SQLite says in one line that a newer version made the tables', async () => {
+test('toolwright runs over SQLite reports tables of a newer version in one line', async () => {
   folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
   const path = join(folder, 'runs.sqlite');
   new SqliteRunStore({ path }).close();
@@ -773,7 +773,7 @@ test('toolwright runs over SQLite says in one line that a newer version made the
   rmSync(folder, { recursive: true });
 });
 
-test('toolwright runs makes no tables in an SQLite file of somebody else, and changes none of an older version', async () => {
+test('toolwright runs creates no tables in another program’s SQLite file, and does not migrate old ones', async () => {
   folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
   const path = join(folder, 'shop.sqlite');
   const ask = () => runCommand(['runs', 'list', '--store', 'shop.sqlite'], folder);
@@ -803,7 +803,7 @@ test('toolwright runs makes no tables in an SQLite file of somebody else, and ch
   rmSync(folder, { recursive: true });
 });
 
-test('toolwright runs --help tells of every option, and toolwright --help stays short', async () => {
+test('toolwright runs --help lists every option, and toolwright --help stays short', async () => {
   const { code, out } = await runCommand(['runs', '--help'], tmpdir());
   expect(code).toBe(0);
   const told = new Set(out.match(/--[a-z-]+/g));
@@ -819,7 +819,7 @@ test('toolwright runs --help tells of every option, and toolwright --help stays 
   expect((await runCommand(['--help'], tmpdir())).out).not.toContain('--on-unknown');
 });
 
-test('a store that is not there is a mistake of one line', async () => {
+test('a missing --store and a store that does not exist are reported in one line', async () => {
   folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
   expect(await runCommand(['runs', 'list'], folder)).toMatchObject({
     code: 2,

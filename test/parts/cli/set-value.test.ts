@@ -9,7 +9,7 @@ test.each([
   ['{ "a": { /* none */ } }', '{ "a": { "b": true /* none */\n } }'],
   ['{ "a": { "b": false } } // end', '{ "a": { "b": true } } // end'],
   ['{\n  "a": {\n    "c": [1,2]\n  }\n}', '{\n  "a": {\n    "c": [1,2],\n    "b": true\n  }\n}'],
-])('a value is set in %j', (text, expected) => {
+])('setValue sets a value in %j', (text, expected) => {
   expect(setValue(text, ['a', 'b'], true)).toBe(expected);
   expect(setValue(expected, ['a', 'b'], true)).toBe(expected);
 });
@@ -19,6 +19,6 @@ test.each([
   ['{ "a": [] }', '{ "a": ["x"] }'],
   ['{ "a": ["w"] }', '{ "a": ["w", "x"] }'],
   ['{ "a": [\n    { "n": 1 }\n  ] }', '{ "a": [\n    { "n": 1 },\n    "x"\n  ] }'],
-])('an entry is added in %j', (text, expected) => {
+])('addEntry adds an entry in %j', (text, expected) => {
   expect(addEntry(text, ['a'], 'x')).toBe(expected);
 });

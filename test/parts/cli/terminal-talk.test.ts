@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { type Conversations, ToolRegistry } from 'toolwright';
 import { TerminalTalk } from '../../../src/dev/cli/terminal.js';
 
-test('Ctrl-C ends the command where the turn has ended, though the prompt has not come back yet', async () => {
+test('Ctrl-C after the end of the turn ends the command, even before the prompt is shown', async () => {
   const ended = Promise.withResolvers<void>();
   const settled = Promise.withResolvers<void>();
   let aborts = 0;
@@ -36,7 +36,7 @@ test('Ctrl-C ends the command where the turn has ended, though the prompt has no
     prompt: async () => ended.resolve(),
   }).talk();
   input.write('Hello\n');
-  // The input stays open: only Ctrl-C ends the command.
+  // The input stays open, so only Ctrl-C ends the command.
   expect(await talk).toBe(true);
   expect(aborts).toBe(0);
 });

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { unifiedDiff } from '../../../src/dev/cli/generate-command.js';
 
-test('shows what is gone and what is new, with three lines around it', () => {
+test('unifiedDiff shows removed and added lines, with three lines around them', () => {
   const before = 'a\nb\nc\nd\ne\nf\ng\nh\n';
   const after = 'a\nb\nc\nd\nE\nf\ng\nh\nnew\n';
   expect(unifiedDiff({ path: 'x.ts', before, after })).toBe(
@@ -10,20 +10,20 @@ test('shows what is gone and what is new, with three lines around it', () => {
   );
 });
 
-test('shows a last line that does not end', () => {
+test('unifiedDiff shows a last line without a line break', () => {
   expect(unifiedDiff({ path: 'x', before: '{}', after: '{"a": 1}' })).toBe(
     '--- x\n+++ x (generated now)\n@@ -1,1 +1,1 @@\n-{}\n+{"a": 1}\n',
   );
 });
 
-test('two changes far apart are two hunks with the right places', () => {
+test('unifiedDiff shows two distant changes as two hunks with correct line numbers', () => {
   const lines = Array.from({ length: 30 }, (_, index) => `line ${index + 1}`);
   const after = lines.map((line, index) => (index === 1 || index === 25 ? 'new' : line));
   const diff = unifiedDiff({ path: 'x', before: `${lines.join('\n')}\n`, after: `${after.join('\n')}\n` });
   expect(diff.match(/^@@.*@@$/gm)).toEqual(['@@ -1,5 +1,5 @@', '@@ -23,7 +23,7 @@']);
 });
 
-test('applied to the one text, it gives the other', () => {
+test('unifiedDiff, applied to the old text, gives the new text', () => {
   const text = fc
     .array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 14 })
     .map((lines) => lines.map((line) => `${line}\n`).join(''));

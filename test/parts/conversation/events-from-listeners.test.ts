@@ -16,7 +16,7 @@ function setup() {
 }
 
 describe('the events of a conversation', () => {
-  test('reach every listener in one order, also those that a listener sets off', async () => {
+  test('reach every listener in the same order, including events that a listener triggers', async () => {
     const { conversation, told, note } = setup();
     conversation.subscribe((heard) => {
       note('a')(heard);
@@ -29,7 +29,7 @@ describe('the events of a conversation', () => {
     expect(told).toEqual(['turn-start 1', 'turn-end 1', 'turn-start 2', 'turn-end 2'].flatMap(of));
   });
 
-  test('go on where a listener throws or rejects, and the errors are reported', async () => {
+  test('continue if a listener throws or rejects, and the errors are logged', async () => {
     const { conversation, told, errors, note } = setup();
     conversation.subscribe(() => {
       throw new Error('thrown');
@@ -39,14 +39,14 @@ describe('the events of a conversation', () => {
     await conversation.prompt('First');
     await new Promise(setImmediate);
     expect(told).toEqual(['c turn-start 1', 'c turn-end 1']);
-    // The same failure is logged once a minute.
+    // The same failure is logged at most once a minute.
     expect(errors.sort()).toEqual([
       'A listener of a conversation threw: rejected',
       'A listener of a conversation threw: thrown',
     ]);
   });
 
-  test('are for those who are subscribed when they are told, as often as they are subscribed', async () => {
+  test('reach each listener that is subscribed at the time, once per subscription', async () => {
     const { conversation, told, note } = setup();
     const b = note('b');
     const leave = [conversation.subscribe(b), conversation.subscribe(b)];

@@ -24,7 +24,7 @@ function conversationWith(replies: ConstructorParameters<typeof ScriptedProvider
   const config: ConversationConfig = { provider, model: 'scripted', tools: [start, confirm] };
   const conversation = new Conversation(config);
   const told: string[] = [];
-  /** Does this where a turn ends for the first time. */
+  /** Calls `act` when a turn ends for the first time. */
   const atFirstEnd = (act: () => Promise<unknown>): Promise<void> => {
     const done = Promise.withResolvers<void>();
     const leave = conversation.subscribe(({ type }: ConversationEvent) => {
@@ -42,8 +42,8 @@ function conversationWith(replies: ConstructorParameters<typeof ScriptedProvider
 
 const call = (name: string) => ({ content: '', toolCalls: [{ id: 'c', name, arguments: {} }] });
 
-describe('work that a turn starts is told where a listener has begun the turn', () => {
-  test('with a prompt at the end of the turn before', async () => {
+describe('background work of a turn emits its events if a listener started the turn', () => {
+  test('with a prompt at the end of the previous turn', async () => {
     const replies = [{ content: 'Hello' }, call('start'), { content: 'Wait' }, { content: 'Done' }];
     const { conversation, provider, told, atFirstEnd } = conversationWith(replies);
     const next = atFirstEnd(() => conversation.prompt('Start'));
@@ -54,7 +54,7 @@ describe('work that a turn starts is told where a listener has begun the turn', 
     provider.assertUsedUp();
   });
 
-  test('with the answer to what it was suspended for', async () => {
+  test('with the answer to a suspended call', async () => {
     const replies = [call('confirm'), call('start'), { content: 'Wait' }, { content: 'Done' }];
     const { conversation, provider, told, atFirstEnd } = conversationWith(replies);
     const next = atFirstEnd(() =>

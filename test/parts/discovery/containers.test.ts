@@ -20,8 +20,8 @@ const problems = (container: DependencyContainer, toolset: ClassType, scope?: 's
     .inspect({ class: toolset, scope })
     .map(({ problem }) => problem);
 
-describe('inspecting what a toolset depends on', () => {
-  test('finds nothing where everything can be provided: classes, tokens, factories, values, all of a token', () => {
+describe('inspecting the dependencies of a toolset', () => {
+  test('reports nothing if classes, tokens, factories, values and lists of a token are all provided', () => {
     @injectable()
     class Deep {}
     @injectable()
@@ -48,7 +48,7 @@ describe('inspecting what a toolset depends on', () => {
     expect([instance.url, instance.clock, instance.plugins.length]).toEqual(['http://localhost', 1, 1]);
   });
 
-  test('shows the constructor with a ? at a parameter that nothing provides', () => {
+  test('shows the constructor with a ? for a parameter without a provider', () => {
     @injectable()
     class Service {}
     @injectable()
@@ -63,7 +63,7 @@ describe('inspecting what a toolset depends on', () => {
     ]);
   });
 
-  test('finds a missing provider deep below, and says on which path', () => {
+  test('reports a missing provider of a nested dependency with its path', () => {
     @injectable()
     class Store {
       constructor(@inject('database') readonly database: unknown) {}
@@ -81,7 +81,7 @@ describe('inspecting what a toolset depends on', () => {
     ]);
   });
 
-  test('refuses a type that metadata lost, instead of injecting an empty object', () => {
+  test('reports a type that metadata does not preserve, instead of injecting an empty object', () => {
     interface Settings {
       readonly url: string;
     }
@@ -95,14 +95,14 @@ describe('inspecting what a toolset depends on', () => {
     expect(fault?.fix).toContain('@inject(TOKEN)');
   });
 
-  test('says what is missing for a class that no metadata describes', () => {
+  test('reports unknown constructor parameters of a class without metadata', () => {
     class Plain {
       constructor(readonly url: string) {}
     }
     expect(problems(fresh(), Plain)).toEqual(['Plain(?) needs arguments, and their types are not known']);
   });
 
-  test('accepts a cycle that delay opens', () => {
+  test('accepts a circular dependency with delay', () => {
     @injectable()
     class Left {
       constructor(@inject(delay(() => Right)) readonly right: object) {}
@@ -114,7 +114,7 @@ describe('inspecting what a toolset depends on', () => {
     expect(problems(fresh(), Left)).toEqual([]);
   });
 
-  test('accepts an optional dependency that nobody provides', () => {
+  test('accepts an optional dependency without a provider', () => {
     @injectable()
     class Tools {
       constructor(@inject('maybe', { isOptional: true }) readonly maybe: unknown) {}
@@ -123,7 +123,7 @@ describe('inspecting what a toolset depends on', () => {
   });
 });
 
-describe('a singleton that would keep a scoped dependency', () => {
+describe('a singleton that depends on a scoped class', () => {
   @scoped(Lifecycle.ContainerScoped)
   class RequestState {}
   @injectable()
@@ -141,11 +141,11 @@ describe('a singleton that would keep a scoped dependency', () => {
     ]);
   });
 
-  test('is fine once the toolset itself is scoped', () => {
+  test('is accepted if the toolset itself is scoped', () => {
     expect(problems(fresh(), Tools, 'scoped')).toEqual([]);
   });
 
-  test('is found below a scoped toolset too', () => {
+  test('is also found below a scoped toolset', () => {
     @singleton()
     class Cache {
       constructor(readonly middle: Middle) {}
@@ -160,8 +160,8 @@ describe('a singleton that would keep a scoped dependency', () => {
   });
 });
 
-describe('a call’s own scope', () => {
-  test('gives each call its own scoped instances, and leaves singletons to the container that owns them', async () => {
+describe('the scope of a call', () => {
+  test('has its own scoped instances, and does not dispose the singletons of the container', async () => {
     const disposed: string[] = [];
     @singleton()
     class Pool {
@@ -189,7 +189,7 @@ describe('a call’s own scope', () => {
   });
 });
 
-test('an isolated container injects stand-ins, and nothing of it is left behind', () => {
+test('an isolated container injects test doubles, which do not affect the global container', () => {
   @singleton()
   class Mailer {
     readonly isReal: boolean = true;

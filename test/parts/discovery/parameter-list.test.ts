@@ -6,13 +6,13 @@ const names = (fn: (...args: never[]) => unknown) => parameterList(fn)?.map(({ n
 const defaults = (fn: (...args: never[]) => unknown) =>
   parameterList(fn)?.map(({ defaultValue }) => defaultValue?.value);
 
-/** A function from source text, so that no compiler of the tests changes how it is spelled. */
+/** A function from source text, so that no compiler changes its syntax. */
 function method(source: string): (...args: never[]) => unknown {
   const holder = new Function(`return {${source}}`)() as Record<string, (...args: never[]) => unknown>;
   return Object.values(holder)[0] as (...args: never[]) => unknown;
 }
 
-describe('the names of parameters', () => {
+describe('parameter names', () => {
   test.each([
     ['a method', 'find(id, limit) {}'],
     ['an async method', 'async find(id, limit) {}'],
@@ -38,26 +38,26 @@ describe('the names of parameters', () => {
     expect(names(method('find({ a, b }, [c], d) {}'))).toEqual([undefined, undefined, 'd']);
   });
 
-  test('cannot be read from native and bound functions', () => {
+  test('are not available for native and bound functions', () => {
     expect(parameterList(Math.max)).toBeUndefined();
     expect(parameterList(function named(this: unknown) {}.bind(null))).toBeUndefined();
   });
 
-  test('survive defaults with brackets, strings, regular expressions, templates and functions', () => {
+  test('are read despite defaults with brackets, strings, regular expressions, templates and functions', () => {
     const source = 'find(a = ")", b = /[)(]/, c = `${(1)})`, d = (x) => ({ y: [x] }), e = { f: ")" }) {}';
     expect(names(method(source))).toEqual(['a', 'b', 'c', 'd', 'e']);
   });
 
-  test('do not depend on the body, however it looks', () => {
+  test('do not depend on the body', () => {
     expect(names(method('find(id) { return `(${id})` + /\\(/.source + "{" }'))).toEqual(['id']);
   });
 
-  test('are read where a default says super', () => {
+  test('are read if a default contains super', () => {
     expect(names(method('find(id = super.id, b) {}'))).toEqual(['id', 'b']);
   });
 });
 
-describe('a list without brackets', () => {
+describe('a parameter list without brackets', () => {
   const literal = fc.constantFrom(
     '0',
     '-0',
@@ -76,7 +76,7 @@ describe('a list without brackets', () => {
   const parameter = fc.tuple(fc.constantFrom('a', 'b2', '$c', '_d'), fc.option(literal, { nil: undefined }));
   const space = fc.constantFrom('', ' ', '\n  ');
 
-  test('says the same as it does with a comment in it, which takes the parser', () => {
+  test('gives the same result as with a comment in it, which requires the parser', () => {
     const lists = fc.uniqueArray(parameter, { selector: ([name]) => name, maxLength: 4 });
     fc.assert(
       fc.property(
@@ -113,7 +113,7 @@ describe('literal defaults', () => {
     ]);
   });
 
-  test('are seen through what coverage tools and minifiers write', () => {
+  test('are read as coverage tools and minifiers write them', () => {
     expect(defaults(method('find(a = (globalThis.counter++, 10), b = !0, c = !1) {}'))).toEqual([
       10,
       true,
@@ -121,7 +121,7 @@ describe('literal defaults', () => {
     ]);
   });
 
-  test('are unknown, but known to be there, where they are not literals', () => {
+  test('have no value, but are recorded as present, if they are not literals', () => {
     const parsed = parameterList(
       method(
         'find(a = Date.now(), b = new Date(), c = [...d], e = { f }, g = { ["h"]: 1 }, i = 1n, j = /x/) {}',
@@ -136,7 +136,7 @@ describe('literal defaults', () => {
   });
 });
 
-test('a rest parameter is marked as such', () => {
+test('a rest parameter is marked as one', () => {
   expect(parameterList(method('find(id, ...tags) {}'))).toEqual([
     { name: 'id', isRest: false, hasDefault: false },
     { name: 'tags', isRest: true, hasDefault: false },

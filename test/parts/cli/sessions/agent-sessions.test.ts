@@ -11,7 +11,7 @@ const program = join(import.meta.dirname, 'racing-program.mjs');
 const module = buildProgram('test/parts/cli/sessions/sessions-module.ts');
 afterAll(module.remove);
 
-/** How often a process had the session. */
+/** Returns how often a process opened the session. */
 async function race(
   root: string,
   { rounds, processes }: { readonly rounds: number; readonly processes: number },
@@ -29,15 +29,15 @@ async function race(
 }
 
 describe('sessions of toolwright agent', () => {
-  test('are open in one process at a time, whenever others begin, end and die', async () => {
+  test('are open in only one process at a time while others open, close and crash', async () => {
     const root = newFolder();
     const had = await Promise.all([1, 2, 3].map(() => race(root, { rounds: 1_000, processes: 3 })));
     expect(had.every((times) => times > 0)).toBe(true);
-    // Nothing is left beside the session itself.
+    // Only the session itself remains.
     expect(readdirSync(join(root, 'sessions')).filter((name) => name !== 's')).toEqual([]);
   });
 
-  test('are gone where nothing was said in them, and stay where something was', () => {
+  test('are removed if they have no messages, and stored otherwise', () => {
     const root = newFolder();
     const sessions = new AgentSessions(() => {}, root);
     sessions.open('quiet', '/x')();
