@@ -9,7 +9,7 @@ const number = fc.constantFrom(-1, 0, 0.5, 1, 2, 3);
 const pattern = fc.constantFrom('^a', 'b$', '^\\p{L}+$', '^[\\w-.]+\\-x$');
 const type = fc.constantFrom('string', 'number', 'integer', 'boolean', 'null', 'array', 'object');
 
-/** JSON that such schemas speak of. */
+/** JSON values that such schemas can describe. */
 export const anyValue = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { depthSize: 'small', maxDepth: 4 },
@@ -40,7 +40,7 @@ const limits = {
 
 function record(keywords: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<JsonSchema> {
   const entries = Object.entries(keywords);
-  // A handful of keywords each time: of all together nothing would fit.
+  // A few keywords each time: no value would match all of them together.
   return fc
     .uniqueArray(fc.integer({ min: 0, max: entries.length - 1 }), { minLength: 1, maxLength: 4 })
     .chain((chosen) =>
@@ -59,7 +59,7 @@ const leaf = fc.oneof(
   fc.constantFrom(true, false) as unknown as fc.Arbitrary<JsonSchema>,
 );
 
-/** Schemas of all keywords that a draft knows, apart from those of what is left over. */
+/** Schemas with all keywords of a draft, except the unevaluated ones. */
 export function anySchema(draft: '7' | '2020-12'): fc.Arbitrary<JsonSchema> {
   const schema = fc.memo((depth): fc.Arbitrary<JsonSchema> => {
     if (depth <= 1) return leaf;

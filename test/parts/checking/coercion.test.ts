@@ -21,7 +21,7 @@ describe('ToolRegistry.invoke coerces:', () => {
     ['array', 'x', ['x']],
     ['array', 5, [5]],
     ['array', { a: 1 }, [{ a: 1 }]],
-  ])('to %s, %j becomes %j, and the note says so', (type, sent, expected) => {
+  ])('to %s, %j becomes %j, and the change is recorded', (type, sent, expected) => {
     expect(createChecker(ofType(type))({ v: sent })).toEqual({
       ok: true,
       value: { v: expected },
@@ -55,31 +55,31 @@ describe('ToolRegistry.invoke coerces:', () => {
     ['array', null],
     ['null', 5],
     ['null', ''],
-  ])('to %s, %j is never turned', (type, sent) => {
+  ])('to %s, %j is never coerced', (type, sent) => {
     expect(createChecker(ofType(type))({ v: sent }).ok).toBe(false);
   });
 
-  test('what fits is left alone, even where it could be read as something else', () => {
+  test('a valid value is not changed, even if another type would also be possible', () => {
     const check = createChecker(ofType(['string', 'integer']));
     expect(check({ v: '5' })).toMatchObject({ ok: true, value: { v: '5' }, removed: [], coerced: [] });
     const text = createChecker(ofType('string'));
     expect(text({ v: '{"a":1}' })).toMatchObject({ value: { v: '{"a":1}' }, coerced: [] });
   });
 
-  test('elements of a list are coerced too, and so is a single one', () => {
+  test('the elements of an array are coerced, and so is a single value', () => {
     const check = createChecker(ofType('array', { items: { type: 'integer' } }));
     expect(check({ v: ['1', 2] })).toMatchObject({ ok: true, value: { v: [1, 2] }, coerced: ['v.0'] });
     expect(check({ v: '3' })).toMatchObject({ ok: true, value: { v: [3] } });
   });
 
-  test('a coerced value is checked again', () => {
+  test('a coerced value is validated again', () => {
     expect(createChecker(ofType('integer', { maximum: 10 }))({ v: '11' })).toMatchObject({
       ok: false,
       faults: [{ path: 'v', message: 'must be <= 10' }],
     });
   });
 
-  test('a number that is read from text is written back the same', () => {
+  test('a number read from text has the same text when it is written again', () => {
     const check = createChecker(ofType('number'));
     fc.assert(
       fc.property(fc.double({ noDefaultInfinity: true, noNaN: true }), (number) => {
@@ -89,7 +89,7 @@ describe('ToolRegistry.invoke coerces:', () => {
     );
   });
 
-  test('any value is either refused or of the type that was wanted', () => {
+  test('any value is either refused or of the required type', () => {
     const types = ['number', 'integer', 'boolean', 'object', 'array'];
     const checks = types.map((type) => createChecker(ofType(type)));
     fc.assert(

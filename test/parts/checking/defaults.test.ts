@@ -11,13 +11,13 @@ function withDefault(schema: JsonSchema, fallback: unknown): JsonSchema {
   };
 }
 
-/** What stands in the place of an argument that was left out. */
+/** The value that replaces an omitted argument. */
 function filledIn(schema: JsonSchema, fallback: unknown): unknown {
   const checked = createChecker(withDefault(schema, fallback))({});
   return checked.ok ? checked.value.a : undefined;
 }
 
-/** The defaults that an author hears of. */
+/** The rejected defaults that are reported to the author. */
 function told(schema: JsonSchema, fallback: unknown): readonly string[] {
   return rejectedDefaults(withDefault(schema, fallback)).map(({ path }) => path);
 }
@@ -88,7 +88,7 @@ describe('a default', () => {
     ],
     [{ dependentRequired: { x: ['y'] } }, [{ x: 1, y: 1 }, { y: 1 }, {}], [{ x: 1 }]],
     [{ dependentSchemas: { x: { required: ['y'] } } }, [{ x: 1, y: 1 }, {}], [{ x: 1 }]],
-  ])('is filled in where %j accepts it, and left out and told where not', (schema, fitting, others) => {
+  ])('is used if %j accepts it, and otherwise left out and reported', (schema, fitting, others) => {
     const faults = createResultChecker({ ...schema, $defs: { short: { maxLength: 2 } } } as JsonSchema);
     for (const fallback of fitting) {
       expect(faults(fallback)).toEqual([]);

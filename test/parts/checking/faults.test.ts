@@ -23,13 +23,13 @@ const order: JsonSchema = {
   required: ['address', 'items', 'city'],
 };
 
-describe('ToolRegistry.invoke tells faults:', () => {
-  test('one fault is told in one line below the name of the tool', () => {
+describe('ToolRegistry.invoke reports validation errors:', () => {
+  test('one error is one line below the name of the tool', () => {
     const schema = { type: 'object', properties: { query: { type: 'string' } } };
     expect(toldFaults(schema, { query: 7 })).toEqual([FIRST, '  - query: must be string']);
   });
 
-  test('all faults are told, in the order of the schema, with nested paths', () => {
+  test('all errors are reported in the order of the schema, with nested paths', () => {
     const sent = { items: [{ sku: 7 }, { sku: 'a', count: 0 }], kind: 'old', address: {} };
     expect(toldFaults(order, sent)).toEqual([
       FIRST,
@@ -42,7 +42,7 @@ describe('ToolRegistry.invoke tells faults:', () => {
     ]);
   });
 
-  test('the order is the schema’s, not that of the arguments', () => {
+  test('the order is that of the schema, not of the arguments', () => {
     const sent = { address: 1, items: 2, kind: 4, city: {} };
     const paths = toldFaults(order, sent).slice(1);
     expect(paths.map((line) => line.slice(4, line.indexOf(':')))).toEqual([
@@ -53,7 +53,7 @@ describe('ToolRegistry.invoke tells faults:', () => {
     ]);
   });
 
-  test('several faults of one place stand on lines of their own', () => {
+  test('several errors of one value are separate lines', () => {
     const schema = {
       type: 'object',
       properties: { code: { type: 'string', minLength: 3, pattern: '^[0-9]+$' } },
@@ -65,7 +65,7 @@ describe('ToolRegistry.invoke tells faults:', () => {
     ]);
   });
 
-  test('a constant and several types are named', () => {
+  test('a constant and a list of types are named', () => {
     const schema = {
       type: 'object',
       properties: { a: { const: 'x' }, b: { type: ['string', 'null'] } },
@@ -78,18 +78,18 @@ describe('ToolRegistry.invoke tells faults:', () => {
     ]);
   });
 
-  test('keys with slashes, tildes and line breaks keep one fault on one line', () => {
+  test('keys with slashes, tildes and line breaks do not split an error into several lines', () => {
     const schema = { type: 'object', additionalProperties: { type: 'string' } };
     expect(toldFaults(schema, { 'a/b~c': 1 })).toEqual([FIRST, '  - a/b~c: must be string']);
     expect(toldFaults(schema, { 'a\n  - b': 1 })).toEqual([FIRST, '  - a - b: must be string']);
   });
 
-  test('a fault of the arguments as a whole has no path', () => {
+  test('an error of the arguments as a whole has no path', () => {
     const schema = { type: 'object', minProperties: 1 };
     expect(toldFaults(schema, {})).toEqual([FIRST, '  - must have at least 1 property']);
   });
 
-  test('faults describe what was sent: a single value that fits no list is not an element 0', () => {
+  test('a single value in place of an array is not reported as element 0', () => {
     const schema = {
       type: 'object',
       properties: {
@@ -109,7 +109,7 @@ describe('ToolRegistry.invoke tells faults:', () => {
     ]);
   });
 
-  test('the input is never changed', () => {
+  test('the arguments are never changed', () => {
     const sent = { items: { sku: '1', count: '2', extra: true }, city: null, address: '{"zip":"1"}' };
     const before = structuredClone(sent);
     createChecker(order)(sent);

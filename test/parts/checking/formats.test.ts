@@ -64,7 +64,7 @@ const PIECES = [
 ];
 const text = fc.array(fc.constantFrom(...PIECES), { maxLength: 9 }).map((pieces) => pieces.join(''));
 
-test('url has the verdict of ajv-formats', () => {
+test('url gives the same results as ajv-formats', () => {
   const expected = formats.fullFormats.url as RegExp;
   const likely = fc
     .tuple(fc.constantFrom('http://', 'https://', 'ftp://', ''), text)
@@ -72,7 +72,7 @@ test('url has the verdict of ajv-formats', () => {
   fc.assert(
     fc.property(likely, (value) => {
       const verdict = fitsFormat(value, 'url');
-      // Thousands of expectations take longer than the verdicts.
+      // Thousands of expect calls take longer than the validation.
       if (verdict !== expected.test(value)) expect([value, verdict]).toEqual([value, !verdict]);
     }),
     { numRuns: runs(8_000) },
@@ -157,7 +157,7 @@ const LIKELY: Readonly<Record<string, readonly string[]>> = {
   pointer: ['', '/a~0b', '/~2', '#/a%20', '#', '0#', '1/a', '01/a', '-1', '/a/b/'],
 };
 
-test('the formats have the verdicts of ajv-formats', () => {
+test('the formats give the same results as ajv-formats', () => {
   const checked = Object.entries(formats.fullFormats).filter(
     ([name, format]) =>
       !['byte', 'email', 'url'].includes(name) && format !== true && !('type' in (format as object)),
@@ -183,7 +183,7 @@ test('the formats have the verdicts of ajv-formats', () => {
   fc.assert(fc.property(edited, compare), { numRuns: runs(4_000) });
 });
 
-test('email has the verdict of the expression that says what it is', () => {
+test('email gives the same results as the regular expression that defines it', () => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
   const expected = /^(?:"[\s\S]*"|[^\x00-\x20"@]+)@[^\x00-\x20@]+\.[^\x00-\x20@]+$/;
   fc.assert(
@@ -195,7 +195,7 @@ test('email has the verdict of the expression that says what it is', () => {
   );
 });
 
-/** What makes expressions with nested repetitions slow, as beginning, repeated middle and end. */
+/** Inputs that make nested repetitions slow: start, repeated middle and end. */
 const ADVERSARIAL: readonly (readonly [string, string, string])[] = [
   ['a@', '.', ''],
   ['a@', '.', '@'],
@@ -217,12 +217,12 @@ const ADVERSARIAL: readonly (readonly [string, string, string])[] = [
   ['2020-01-01T00:00:00.', '1', 'x'],
 ];
 
-describe('a format takes time in proportion to the text:', () => {
+describe('validation takes time proportional to the length of the text, for the format', () => {
   test.each(Object.keys(FORMATS).filter((name) => name !== 'regex'))('%s', async (name) => {
     for (const [start, middle, end] of ADVERSARIAL) {
       const of = (size: number) => start + middle.repeat(size / middle.length) + end;
       const [small, large] = [of(5_000), of(500_000)];
-      // A hundred times the text; quadratic time would be ten thousand times as long.
+      // For a hundred times the text, quadratic time would be ten thousand times as long.
       const growth = await leastGrowth({
         small: () => fitsFormat(small, name),
         large: () => fitsFormat(large, name),
@@ -243,14 +243,14 @@ test.each([
   ['AA=A', false],
   ['AAAA\nnot base64!', false],
   ['not base64!\nAAAA', false],
-])('ToolRegistry checks the whole text of the format byte: %j', async (data, isValid) => {
+])('ToolRegistry validates the whole text of the format byte: %j', async (data, isValid) => {
   const parameters = { type: 'object', properties: { data: { type: 'string', format: 'byte' } } };
   const tool = defineTool({ name: 't', description: 'd', parameters, execute: () => 'stored' });
   const result = await new ToolRegistry().register(tool).execute('t', { data });
   expect(result.isError).toBe(!isValid);
 });
 
-test('ToolRegistry refuses 48,000 dots for an email', async () => {
+test('ToolRegistry refuses 48,000 dots as an email address', async () => {
   const parameters = { type: 'object', properties: { to: { type: 'string', format: 'email' } } };
   const tool = defineTool({ name: 't', description: 'd', parameters, execute: () => 'sent' });
   const result = await new ToolRegistry().register(tool).execute('t', { to: `a@${'.'.repeat(48_000)}@` });

@@ -11,7 +11,7 @@ describe.each(['7', '2020-12'] as const)('an interpreted schema of draft %s', (d
   const schemas = fc.tuple(anySchema(draft), anySchema(draft), anySchema(draft));
   const values = fc.array(anyValue, { minLength: 20, maxLength: 20 });
 
-  test('has the same verdicts as a test, with errors, and as generated code', () => {
+  test('test, check and generated code give the same results', () => {
     const property = fc.property(schemas, values, ([root, one, other], each) => {
       const schema: JsonSchema = {
         ...(draft === '7' ? { $schema: 'http://json-schema.org/draft-07/schema#' } : {}),
@@ -21,14 +21,14 @@ describe.each(['7', '2020-12'] as const)('an interpreted schema of draft %s', (d
       const { test, check, generate = () => test } = interpretSchema(schema);
       const generated = generate();
       const verdicts = each.map((value) => [check(value) === undefined, test(value), generated(value)]);
-      // Once for all values: to expect something takes longer than to validate a value.
+      // Once for all values: expect takes longer than validating a value.
       expect(verdicts).toEqual(verdicts.map(([fits]) => [fits, fits, fits]));
     });
     fc.assert(property, { numRuns: runs(300) });
   });
 });
 
-test('a schema that leads back to itself in two ways does not double the work at each level', () => {
+test('a schema that refers to itself twice does not double the work at each level', () => {
   const node = { $ref: '#/$defs/node' };
   const branches: JsonSchema[] = [
     { type: 'object', properties: { a: node }, required: ['a', 'missing'] },
@@ -49,7 +49,7 @@ test('a schema that leads back to itself in two ways does not double the work at
   }
 });
 
-test('no text of a schema becomes code, also where the schema is not sound', () => {
+test('no text of a schema is run as code, even if the schema is invalid', () => {
   const ran: string[] = [];
   Object.assign(globalThis, { ranByASchema: (keyword: string) => ran.push(keyword) });
   const evil = (keyword: string) => `ranByASchema('${keyword}')`;

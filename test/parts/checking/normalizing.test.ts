@@ -19,8 +19,8 @@ const schema: JsonSchema = {
 };
 const check = createChecker(schema);
 
-describe('ToolRegistry.invoke: extra keys', () => {
-  test('are removed at every depth, and named', () => {
+describe('ToolRegistry.invoke: unknown keys', () => {
+  test('are removed at every depth, and reported', () => {
     expect(check({ id: 'a', evil: 1, limit: 1, item: { sku: 's', tags: [], worse: 2 } })).toEqual({
       ok: true,
       value: { id: 'a', limit: 1, item: { sku: 's', tags: [] } },
@@ -29,7 +29,7 @@ describe('ToolRegistry.invoke: extra keys', () => {
     });
   });
 
-  test('are removed also where the schema forbids them', () => {
+  test('are also removed if the schema forbids them', () => {
     const strict = createChecker({ ...schema, additionalProperties: false });
     expect(strict({ id: 'a', evil: 1 })).toMatchObject({ ok: true, removed: ['evil'] });
   });
@@ -37,9 +37,9 @@ describe('ToolRegistry.invoke: extra keys', () => {
   test.each([
     ['additionalProperties: true', { ...schema, additionalProperties: true }],
     ['no properties', { type: 'object' }],
-    ['a schema for other keys', { ...schema, additionalProperties: { type: 'integer' } }],
+    ['a schema for additional keys', { ...schema, additionalProperties: { type: 'integer' } }],
     ['patternProperties', { ...schema, patternProperties: { '^ev': {} } }],
-  ])('stay with %s', (_what, open) => {
+  ])('are kept with %s', (_what, open) => {
     expect(createChecker(open)({ id: 'a', evil: 1 })).toMatchObject({
       ok: true,
       value: { evil: 1 },
@@ -47,7 +47,7 @@ describe('ToolRegistry.invoke: extra keys', () => {
     });
   });
 
-  test('are faults of a destructive tool, after those of the schema', () => {
+  test('are errors for a destructive tool, after the errors of the schema', () => {
     expect(toldFaults(schema, { evil: 1, limit: 'x', item: { worse: 2 } }, true)).toEqual([
       "Validation failed for tool 'search':",
       '  - id: is required',
@@ -57,21 +57,21 @@ describe('ToolRegistry.invoke: extra keys', () => {
     ]);
   });
 
-  test('of a destructive tool are told once where the schema forbids them too', () => {
+  test('of a destructive tool are reported once if the schema also forbids them', () => {
     expect(toldFaults({ ...schema, additionalProperties: false }, { id: 'a', evil: 1 }, true)).toEqual([
       "Validation failed for tool 'search':",
       '  - evil: is not a known property, and this tool takes no others',
     ]);
   });
 
-  test('of a destructive tool cannot hide in an object that was sent as text', () => {
+  test('of a destructive tool are also errors in an object that was sent as text', () => {
     expect(toldFaults(schema, { id: 'a', item: '{"sku":"s","worse":2}' }, true)).toEqual([
       "Validation failed for tool 'search':",
       '  - item.worse: is not a known property, and this tool takes no others',
     ]);
   });
 
-  test('__proto__, constructor and toString are keys like others', () => {
+  test('include __proto__, constructor and toString', () => {
     const sent = JSON.parse('{"id":"a","__proto__":{"x":1},"constructor":1,"toString":2}') as JsonObject;
     const checked = check(sent);
     expect(checked).toMatchObject({ ok: true, removed: ['__proto__', 'constructor', 'toString'] });
@@ -80,7 +80,7 @@ describe('ToolRegistry.invoke: extra keys', () => {
     expect(Object.getPrototypeOf(checked.value)).toBe(Object.prototype);
   });
 
-  test('a required toString that was not sent is missing', () => {
+  test('a required property toString that was not sent is missing', () => {
     const named = { type: 'object', properties: { toString: { type: 'string' } }, required: ['toString'] };
     expect(toldFaults(named, {})).toEqual([
       "Validation failed for tool 'search':",
@@ -89,7 +89,7 @@ describe('ToolRegistry.invoke: extra keys', () => {
     expect(createChecker(named)({ toString: 'x' })).toMatchObject({ ok: true, removed: [] });
   });
 
-  test('a record keeps __proto__ as an own key', () => {
+  test('a record has __proto__ as an own key', () => {
     const record = { type: 'object', additionalProperties: { type: 'integer' } };
     const checked = createChecker(record)(JSON.parse('{"__proto__":"1"}') as JsonObject);
     if (!checked.ok) throw new Error('unreachable');
@@ -98,7 +98,7 @@ describe('ToolRegistry.invoke: extra keys', () => {
   });
 });
 
-describe('a key that some part of the schema speaks of stays', () => {
+describe('a key that any part of the schema mentions is kept', () => {
   const branches: JsonSchema[] = [
     { type: 'object', properties: { kind: { const: 'a' }, one: {} }, required: ['kind'] },
     { type: 'object', properties: { kind: { const: 'b' }, two: {} }, required: ['kind'] },
@@ -114,7 +114,7 @@ describe('a key that some part of the schema speaks of stays', () => {
       { id: 1, more: 2 },
     ],
     [
-      'among others of another schema',
+      'in additionalProperties of another schema',
       {
         properties: {},
         additionalProperties: wide,
@@ -138,7 +138,7 @@ describe('a key that some part of the schema speaks of stays', () => {
     });
   });
 
-  test('unless no part does, also in a union of one', () => {
+  test('except if no part mentions it, also in a union with one branch', () => {
     const root = { type: 'object', properties: { at: { anyOf: [wide] } } };
     expect(createChecker(root)({ at: { id: 1, x: 2 } })).toMatchObject({
       ok: true,
@@ -147,7 +147,7 @@ describe('a key that some part of the schema speaks of stays', () => {
     });
   });
 
-  test('unless the branch that was meant refuses it', () => {
+  test('except if the matching branch forbids it', () => {
     const closed = branches.map((branch) => ({ ...branch, additionalProperties: false }));
     const root = { type: 'object', properties: { at: { anyOf: closed } } };
     expect(createChecker(root)({ at: { kind: 'a', two: 2 } })).toMatchObject({
@@ -159,49 +159,49 @@ describe('a key that some part of the schema speaks of stays', () => {
 
   test.each<[string, JsonSchema, JsonObject]>([
     [
-      'that make it different from another item',
+      'that distinguish an item from another',
       { type: 'array', uniqueItems: true, items: wide },
       { at: [{ x: 1 }, { x: 2 }] },
     ],
-    ['that make it large enough', { ...wide, minProperties: 2 }, { at: { id: 1, x: 2 } }],
+    ['that minProperties requires', { ...wide, minProperties: 2 }, { at: { id: 1, x: 2 } }],
     ['of a constant', { ...wide, const: { id: 1, x: 2 } }, { at: { id: 1, x: 2 } }],
-  ])('as do keys %s', (_why, place, sent) => {
+  ])('and so are keys %s', (_why, place, sent) => {
     const checked = createChecker({ type: 'object', properties: { at: place } })(sent);
     expect(checked).toEqual({ ok: true, value: sent, removed: [], coerced: [] });
   });
 });
 
 describe('null and defaults', () => {
-  test('null for an optional property means absent, and its default applies', () => {
+  test('null for an optional property means that it is absent, and its default applies', () => {
     expect(check({ id: 'a', note: null, limit: null })).toMatchObject({
       ok: true,
       value: { id: 'a', limit: 10 },
     });
   });
 
-  test('null stays where it is a value of its own', () => {
+  test('null is kept if the schema allows it', () => {
     expect(check({ id: 'a', mood: null })).toMatchObject({ ok: true, value: { mood: null } });
   });
 
-  test('null for a required property is a fault', () => {
+  test('null for a required property is an error', () => {
     expect(toldFaults(schema, { id: null }).slice(1)).toEqual(['  - id: must be string']);
   });
 
-  test('null for an optional enum is absent, and for an enum with null it is null', () => {
+  test('null for an optional enum means absent, and stays null in an enum that contains null', () => {
     const enums = {
       type: 'object',
       properties: { a: { enum: ['x'] }, b: { enum: ['x', null] }, c: { type: 'integer' } },
     };
-    // The text makes the plain check fail, so that null is looked at at all.
+    // The text makes the first check fail, so that null values are handled.
     expect(createChecker(enums)({ a: null, b: null, c: '1' })).toMatchObject({ value: { b: null, c: 1 } });
   });
 
-  test('defaults are filled in at every depth, but never into what was not sent', () => {
+  test('defaults are used at every depth, but not in objects that were not sent', () => {
     expect(check({ id: 'a' })).toMatchObject({ value: { id: 'a', limit: 10 } });
     expect(check({ id: 'a', item: {} })).toMatchObject({ value: { item: { tags: ['x'] } } });
   });
 
-  test('a default that is an object is a new one each time', () => {
+  test('a default that is an object is copied each time', () => {
     const first = check({ id: 'a', item: {} });
     const second = check({ id: 'a', item: {} });
     if (!first.ok || !second.ok) throw new Error('unreachable');
@@ -211,13 +211,13 @@ describe('null and defaults', () => {
     expect(schema.properties?.item?.properties?.tags?.default).toEqual(['x']);
   });
 
-  test('undefined, which JSON does not know, is absent', () => {
+  test('undefined means that the property is absent', () => {
     expect(check({ id: 'a', note: undefined })).toMatchObject({ ok: true, value: { id: 'a', limit: 10 } });
   });
 });
 
 describe('any arguments', () => {
-  test('whatever is accepted is accepted again, unchanged', () => {
+  test('accepted arguments are accepted again, without changes', () => {
     fc.assert(
       fc.property(
         fc.record(

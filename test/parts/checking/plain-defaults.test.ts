@@ -17,7 +17,7 @@ const PLAIN_SCHEMA = fc.record(
   { requiredKeys: [] },
 );
 
-test('a default is rejected exactly where a call with the same value is', async () => {
+test('a default is rejected if and only if a call with the same value is', async () => {
   await fc.assert(
     fc.asyncProperty(PLAIN_SCHEMA, VALUE, async (schema, value) => {
       const taking = defineTool({

@@ -14,7 +14,7 @@ const leaf = fc.constantFrom<JsonSchema>(
   {},
 );
 
-/** Schemas full of what is validated in an own way: unions with and without tags, references, equal items, what is left over. */
+/** Schemas with specially validated keywords: unions with and without tags, references, unique items, unevaluated keywords. */
 export const schemaOf = fc.memo((depth): fc.Arbitrary<JsonSchema> => {
   if (depth <= 1) return leaf;
   const items = fc.record({ type: fc.constant('array'), items: schemaOf(), uniqueItems: fc.boolean() });
@@ -66,7 +66,7 @@ function tagged(branch: JsonSchema, tag: unknown, isRequired: boolean): JsonSche
   };
 }
 
-/** Values that fit such schemas now and then. */
+/** Values that sometimes match such schemas. */
 export const randomValue = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { depthSize: 'small', maxDepth: 4 },
@@ -76,7 +76,7 @@ export const randomValue = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-/** A reference that led straight to itself would never end. */
+/** A reference directly to itself would never end. */
 export function wrapped(schema: JsonSchema): JsonSchema {
   return { type: 'object', properties: { a: schema } };
 }

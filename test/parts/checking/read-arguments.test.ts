@@ -6,7 +6,7 @@ const CUT = 'the arguments are cut off in the middle of a value; send them again
 
 describe('ToolRegistry.invoke reads arguments:', () => {
   test.each([undefined, null, '', '  ', 'null', '""', '"null"', '{}', ' {} '])(
-    '%j means no arguments',
+    '%j is read as empty arguments',
     (raw) => {
       expect(readArguments(raw)).toMatchObject({ ok: true, value: {} });
     },
@@ -28,11 +28,11 @@ describe('ToolRegistry.invoke reads arguments:', () => {
     ['{"paths": ["/a", "/b', CUT],
     ['{"force": tru', CUT],
     ['{"a": "x}', CUT],
-  ])('%j is not an object, and the message says what it is', (raw, message) => {
+  ])('%j is refused, and the message states the problem', (raw, message) => {
     expect(readArguments(raw)).toEqual({ ok: false, message });
   });
 
-  test('repaired JSON may be nested a hundred deep, and deeper is refused as it is', () => {
+  test('repaired JSON may be nested 100 levels deep, and deeper JSON is refused without repair', () => {
     const nested = (depth: number) => `${'{a: '.repeat(depth)}1${'}'.repeat(depth)}`;
     const read = readArguments(nested(100));
     expect(read).toMatchObject({ ok: true, repairs: [expect.any(String)] });
@@ -41,7 +41,7 @@ describe('ToolRegistry.invoke reads arguments:', () => {
       expect(readArguments(nested(depth))).toEqual({ ok: false, message: expect.any(String) });
   });
 
-  test('any text is read or refused, never thrown at', () => {
+  test('any text is read or refused, and nothing throws', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json(), fc.anything()), (raw) => {
         expect(typeof readArguments(raw).ok).toBe('boolean');
@@ -49,7 +49,7 @@ describe('ToolRegistry.invoke reads arguments:', () => {
     );
   });
 
-  test('any object survives being written as text, once or twice', () => {
+  test('any object can be encoded as JSON once or twice', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (sent) => {
         const text = JSON.stringify(sent);
@@ -69,11 +69,11 @@ describe('ToolRegistry.invoke reads arguments:', () => {
     ['{"a": 1 /* one */}', 'repaired the JSON'],
     ['{"a": 1, "b": "x"', 'repaired the JSON'],
     ['"{\\"a\\": 1}"', 'decoded JSON that was encoded twice'],
-  ])('%j is repaired, and what was done is recorded', (raw, repair) => {
+  ])('%j is repaired, and the repair is recorded', (raw, repair) => {
     expect(readArguments(raw)).toMatchObject({ ok: true, value: { a: 1 }, repairs: [repair] });
   });
 
-  test('what ends inside a value is never completed, wherever it was cut', () => {
+  test('a value that was cut off is never completed, at any position', () => {
     const whole = '{"path": "/var/data", "count": 1250, "deep": [{"flag": true, "note": "a \\"b\\" c"}]}';
     for (let length = 1; length < whole.length; length += 1) {
       const read = readArguments(whole.slice(0, length));

@@ -12,14 +12,14 @@ const schema = {
 const told = (sent: unknown) => toldLines(schema, sent);
 const hints = (sent: unknown) => told(sent).filter((line) => line.startsWith('There is no property'));
 
-describe('ToolRegistry.invoke: what the model is told of refused arguments', () => {
-  test('is the faults alone where nothing was sent', () => {
+describe('ToolRegistry.invoke: the model’s error message for refused arguments', () => {
+  test('contains only the errors if nothing was sent', () => {
     for (const sent of [{}, '', '  ', null, undefined]) {
       expect(told(sent)).toEqual(["Validation failed for tool 'search':", '  - customerId: is required']);
     }
   });
 
-  test('names the known property that an unknown one may have meant, after all faults', () => {
+  test('suggests a known property for an unknown one, after all errors', () => {
     expect(told({ customer_ID: 'c' })).toEqual([
       "Validation failed for tool 'search':",
       '  - customerId: is required',
@@ -28,18 +28,18 @@ describe('ToolRegistry.invoke: what the model is told of refused arguments', () 
     ]);
   });
 
-  test('looks for the known property at the place of the unknown one', () => {
+  test('suggests only properties of the object that contains the unknown one', () => {
     expect(hints({ items: [{ quantitty: 1 }] })).toEqual([
       'There is no property "quantitty"; did you mean "quantity"?',
     ]);
     expect(hints({ items: [{ customerId: 1 }], nowhere: { at: { all: 1 } } })).toEqual([]);
   });
 
-  test('guesses nothing where no name is near', () => {
+  test('suggests nothing if no name is similar', () => {
     expect(hints({ zebra: 1 })).toEqual([]);
   });
 
-  test('stays short, however much was sent and however much is wrong', () => {
+  test('stays short, even for large arguments with many errors', () => {
     const items = Array.from({ length: 10_000 }, () => ({ quantity: 'x'.repeat(50) }));
     const unknown = Array.from({ length: 10_000 }, (_, index) => [`customerI${index}`, 'y'.repeat(100)]);
     const text = told({ ...Object.fromEntries(unknown), items }).join('\n');
@@ -48,7 +48,7 @@ describe('ToolRegistry.invoke: what the model is told of refused arguments', () 
     expect(text).toMatch(/Received: .{300}… \(\d+ more characters\)$/);
   });
 
-  test('shows broken text as it came, on one line', () => {
+  test('shows invalid JSON unchanged, on one line', () => {
     expect(told('{"a":\n  1').at(-1)).toBe('Received: {"a": 1');
   });
 });

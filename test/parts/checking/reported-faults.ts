@@ -1,6 +1,6 @@
 import { type CallRecord, defineTool, type JsonObject, type JsonSchema, ToolRegistry } from 'toolwright';
 
-/** What a call made of its arguments. */
+/** The result of validating the arguments of a call. */
 type CheckedCall =
   | {
       readonly ok: true;
@@ -10,7 +10,7 @@ type CheckedCall =
     }
   | { readonly ok: false; readonly faults: readonly { readonly path: string; readonly message: string }[] };
 
-/** Calls of a tool `search` with such parameters; a destructive one takes no keys that its schema does not know. */
+/** Calls of a tool `search` with these parameters; a destructive tool refuses unknown keys. */
 function caller(parameters: JsonSchema, destructive = false): (args: unknown) => CallRecord {
   const tools = new ToolRegistry().register(
     defineTool({
@@ -26,7 +26,7 @@ function caller(parameters: JsonSchema, destructive = false): (args: unknown) =>
   };
 }
 
-/** The arguments that calls of a tool get, with what was removed and coerced, or what the model is told of each. */
+/** The validated arguments of a tool's calls with removed and coerced keys, or the error message for the model. */
 export function createChecker(parameters: JsonSchema): (args: unknown) => CheckedCall {
   const call = caller(parameters);
   return (args) => {
@@ -42,19 +42,19 @@ export function createChecker(parameters: JsonSchema): (args: unknown) => Checke
   };
 }
 
-/** All that the model is told of a call that is rejected, line by line. */
+/** The error message for the model of a rejected call, as lines. */
 export function toldLines(schema: JsonSchema, args: unknown): readonly string[] {
   return caller(schema)(args).result.forLLM.split('\n');
 }
 
-/** What the model is told of arguments that do not fit, line by line; empty where they fit. */
+/** The validation errors for the model, as lines; empty if the arguments are valid. */
 export function toldFaults(schema: JsonSchema, args: unknown, destructive = false): readonly string[] {
   const { status, result } = caller(schema, destructive)(args);
   if (status === 'success') return [];
   return result.forLLM.split('\n').filter((line) => !/^(?:Received: |There is no property )/.test(line));
 }
 
-/** What a tool that takes any object gets of what was sent, or what is said of it in the place of an object. */
+/** The arguments that a tool without restrictions receives, or the error if they are not an object. */
 export const readArguments = reader();
 
 function reader() {

@@ -8,7 +8,7 @@ import { schemaFaults } from '../../../src/tools/checking/schema-faults.js';
 import { draftOf } from '../../../src/tools/schema/keywords.js';
 import { runs } from '../../setup/runs.js';
 
-/** Everything that a meta-schema has an opinion of; and a name that none knows. */
+/** All keywords that a meta-schema checks, and an unknown one. */
 const KEYWORDS = [
   ...['type', 'const', 'required', 'properties', 'patternProperties', 'additionalProperties'],
   ...['items', 'additionalItems', 'prefixItems', 'contains', 'minContains', 'maxContains', 'uniqueItems'],
@@ -63,7 +63,7 @@ const NAMES = {
 };
 const VALIDATORS = { '7': Ajv, '2019-09': Ajv2019, '2020-12': Ajv2020 };
 
-/** Optimizing what is used once takes longer than it saves. */
+/** Optimizing code that runs once takes longer than it saves. */
 const OPTIONS = { strict: false, logger: false, code: { optimize: false } } as const;
 const META = {
   '7': formats.default(new Ajv(OPTIONS)),
@@ -71,7 +71,7 @@ const META = {
   '2020-12': formats.default(new Ajv2020(OPTIONS)),
 };
 
-/** Why ajv does not compile a schema. */
+/** The reason why ajv does not compile a schema. */
 function refusal(given: Record<string, unknown>): string | undefined {
   const draft = draftOf(given);
   const others = { ...given, $schema: NAMES[draft] };
@@ -86,7 +86,7 @@ function refusal(given: Record<string, unknown>): string | undefined {
 }
 
 describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('schemas of draft %s', (draft) => {
-  test('are refused where ajv does not compile them, and nowhere else', () => {
+  test('are refused if and only if ajv does not compile them', () => {
     fc.assert(
       fc.property(schema, (given) => {
         const said = { $schema: NAMES[draft], ...given };
@@ -98,7 +98,7 @@ describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('schemas of draft %s
   });
 });
 
-test('all faults of a schema are told, each by its place', () => {
+test('all errors of a schema are reported with their paths', () => {
   const at = (given: unknown) => schemaFaults(given).map(({ path, problem }) => `${path} ${problem}`);
   expect(at({ type: 'object', properties: { a: { type: 'strnig' }, b: 7 }, required: 'a' })).toEqual([
     "required is 'a'",

@@ -33,15 +33,15 @@ const pets: JsonSchema = {
   required: ['name'],
 };
 
-describe('ToolRegistry.invoke: faults of unions', () => {
-  test('a discriminated union tells only the faults of the branch that was meant', () => {
+describe('ToolRegistry.invoke: errors of unions', () => {
+  test('a discriminated union reports only the errors of the branch that the tag selects', () => {
     expect(toldFaults(pets, { name: 'x', pet: { kind: 'dog', owner: { name: 'O' }, age: 'old' } })).toEqual([
       FIRST,
       '  - pet.age: must be integer',
     ]);
   });
 
-  test('faults behind a reference that both branches share are kept, once', () => {
+  test('errors in a reference that both branches share are reported once', () => {
     expect(toldFaults(pets, { pet: { kind: 'cat', owner: { name: 7 } } })).toEqual([
       FIRST,
       '  - pet.owner.name: must be string',
@@ -49,7 +49,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     ]);
   });
 
-  test('faults of a recursive branch are kept, in schema order', () => {
+  test('errors of a recursive branch are reported in schema order', () => {
     const pet = { kind: 'cat', owner: {}, kittens: [{ kind: 'cat', owner: { name: 'K' } }, { kind: 'cat' }] };
     expect(toldFaults(pets, { name: 'x', pet })).toEqual([
       FIRST,
@@ -59,7 +59,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
   });
 
   test.each([[{}], [{ kind: 'cow' }], [{ kind: null }]])(
-    'without a known tag, %j is told the tags',
+    'without a known tag, the error for %j lists the tags',
     (pet) => {
       expect(toldFaults(pets, { name: 'x', pet })).toEqual([
         FIRST,
@@ -68,7 +68,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     },
   );
 
-  test('a tag may have several values in a branch', () => {
+  test('a branch can have several tag values', () => {
     const branch = (kinds: readonly string[], name: string) => ({
       properties: { kind: { enum: kinds }, [name]: { type: 'integer' } },
       required: ['kind', name],
@@ -82,7 +82,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     expect(toldFaults(schema, { one: { kind: 'lion' } })).toEqual([FIRST, '  - one.lives: is required']);
   });
 
-  test('a value of a type that the union takes is told of the forms, not of the types', () => {
+  test('the allowed forms are reported, not the types, for a value of an allowed type', () => {
     const id = { anyOf: [{ type: 'integer', minimum: 5 }, { type: 'boolean' }] };
     expect(toldFaults({ type: 'object', properties: { id } }, { id: 3 })).toEqual([
       FIRST,
@@ -112,14 +112,14 @@ describe('ToolRegistry.invoke: faults of unions', () => {
       [['x'], ['user: must have at least 2 items']],
       [{}, []],
       [{ since: 'today', name: 'Ada' }, []],
-    ])('%j is told every form, and what is wrong in the closest, if one is', (user, wrong) => {
+    ])('%j gets every form and the errors of the closest one, if there is one', (user, wrong) => {
       const expected = [forms, ...wrong].map(
         (line) => `  - ${line.startsWith('user') ? '' : 'user: '}${line}`,
       );
       expect(toldFaults(schema, { user })).toEqual([FIRST, ...expected]);
     });
 
-    test('branches that only require keys are forms too', () => {
+    test('branches that only require keys are reported as forms', () => {
       const root = {
         type: 'object',
         properties: { id: text, email: text },
@@ -131,7 +131,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
       ]);
     });
 
-    test('a long chain of unions in unions is told in a time that grows with its length', () => {
+    test('a long chain of nested unions is validated in linear time', () => {
       const chain: JsonSchema = {
         type: 'object',
         $defs: {
@@ -162,14 +162,14 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     });
   });
 
-  test('what `not` forbids is forbidden whatever stands beside it', () => {
+  test('`not` refuses its values despite additional properties', () => {
     const forbidden = { properties: { a: { const: 1 } }, required: ['a'] };
     const schema: JsonSchema = { type: 'object', properties: { one: { not: forbidden } } };
     expect(toldFaults(schema, { one: { a: 1, b: 2 } })).not.toEqual([]);
     expect(toldFaults(schema, { one: { a: 2, b: 2 } })).toEqual([]);
   });
 
-  test('items that stand twice in a list are told by their places', () => {
+  test('duplicate items of an array are reported with their indexes', () => {
     const schema = { type: 'object', properties: { list: { type: 'array', uniqueItems: true } } };
     expect(toldFaults(schema, { list: [1, 2, 1] })).toEqual([
       FIRST,
@@ -177,11 +177,11 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     ]);
   });
 
-  test('what is not an object is told the type, not a tag', () => {
+  test('a value that is not an object is reported with the type, not the tag', () => {
     expect(toldFaults(pets, { name: 'x', pet: 7 })).toEqual([FIRST, '  - pet: must be object']);
   });
 
-  test('the eleventh branch is not taken for the first', () => {
+  test('the error of the second branch is not confused with that of the twelfth', () => {
     const branches = Array.from({ length: 12 }, (_, index) => ({
       type: 'object',
       properties: { tag: { const: `t${index}` }, [`p${index}`]: { type: 'integer' } },
@@ -195,7 +195,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     ]);
   });
 
-  test('a list of a union tells each element’s own faults', () => {
+  test('an array of a union reports the errors of each element', () => {
     const schema: JsonSchema = {
       type: 'object',
       $defs: { Owner, Cat, Dog },
@@ -212,7 +212,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     ]);
   });
 
-  test('of a nullable object only the object’s faults are told', () => {
+  test('a nullable object reports only the errors of the object', () => {
     const schema: JsonSchema = {
       type: 'object',
       $defs: { Owner },
@@ -222,7 +222,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     expect(toldFaults(schema, { owner: { name: 7 } })).toEqual([FIRST, '  - owner.name: must be string']);
   });
 
-  test('a union of plain types names them all', () => {
+  test('a union of plain types reports all of them', () => {
     const schema = {
       type: 'object',
       properties: { id: { anyOf: [{ type: 'integer' }, { type: 'array', items: { type: 'integer' } }] } },
@@ -237,7 +237,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     ).toEqual([FIRST, '  - id: must be integer or boolean']);
   });
 
-  test.each(['anyOf', 'oneOf'])('a union of constants, which is an enum, names its values: %s', (keyword) => {
+  test.each(['anyOf', 'oneOf'])('a union of constants reports its values like an enum: %s', (keyword) => {
     const units = [{ const: 'celsius', type: 'string' }, { enum: ['kelvin', 3] }, { type: 'null' }];
     const schema = { type: 'object', properties: { units: { [keyword]: units } } };
     const expected = [FIRST, '  - units: must be one of: "celsius", "kelvin", 3, null'];
@@ -246,7 +246,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
       expect(toldFaults(schema, { units: sent })).toEqual([]);
   });
 
-  test('a value that fits two branches of oneOf is a fault all the same', () => {
+  test('a value that matches two branches of oneOf is an error', () => {
     const schema = { type: 'object', properties: { n: { oneOf: [{ minimum: 1 }, { minimum: 2 }] } } };
     expect(toldFaults(schema, { n: 3 })).toEqual([
       FIRST,
@@ -254,7 +254,7 @@ describe('ToolRegistry.invoke: faults of unions', () => {
     ]);
   });
 
-  test('an object sent as text finds its branch, and its extra keys go', () => {
+  test('an object sent as text is matched to its branch, and its unknown keys are removed', () => {
     const pet = JSON.stringify({ kind: 'dog', owner: { name: 'O' }, age: '7', wings: 2 });
     expect(createChecker(pets)({ name: 'x', pet })).toEqual({
       ok: true,

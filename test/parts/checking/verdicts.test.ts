@@ -6,10 +6,10 @@ import { createChecker } from '../../../src/tools/checking/checker.js';
 import { runs } from '../../setup/runs.js';
 import { objectOf, randomValue, schemaOf, unionOf, wrapped } from './random-schema.js';
 
-/** One for all: each compiles the schema of schemas for itself. Optimizing would take longer than it saves. */
+/** One instance for all tests, since each compiles the meta-schema. Optimizing would take longer than it saves. */
 const ajv = new Ajv2020({ strict: false, logger: false, code: { optimize: false } });
 
-test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is repaired', async () => {
+test('ToolRegistry.execute without coercion accepts exactly what ajv accepts', async () => {
   const property = fc.asyncProperty(
     schemaOf(2),
     schemaOf(2),
@@ -21,7 +21,7 @@ test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is rep
         properties: { value: root },
         $defs: { one: wrapped(one), other: wrapped(other) },
       };
-      // What only a failed condition has validated, ajv takes for validated.
+      // ajv treats properties that only a failed `if` has evaluated as evaluated.
       fc.pre(!/"if".*"unevaluated|"unevaluated.*"if"/s.test(JSON.stringify(parameters)));
       const validate = ajv.compile(parameters);
       const tools = new ToolRegistry({ coerce: false }).register(
@@ -36,7 +36,7 @@ test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is rep
   await fc.assert(property, { numRuns: runs(25) });
 });
 
-test('ToolRegistry.execute hands on what fits, and what it hands on fits still', async () => {
+test('ToolRegistry.execute passes valid arguments on, and passed arguments are always valid', async () => {
   const property = fc.asyncProperty(
     schemaOf(2),
     objectOf(3),
@@ -48,7 +48,7 @@ test('ToolRegistry.execute hands on what fits, and what it hands on fits still',
         required: ['value'],
         $defs: { one: wrapped(one), other: wrapped(one) },
       };
-      // What only a failed condition has validated, ajv takes for validated.
+      // ajv treats properties that only a failed `if` has evaluated as evaluated.
       fc.pre(!/"if".*"unevaluated|"unevaluated.*"if"/s.test(JSON.stringify(parameters)));
       const validate = ajv.compile(parameters);
       let delivered: unknown;
@@ -69,25 +69,25 @@ test('ToolRegistry.execute hands on what fits, and what it hands on fits still',
   await fc.assert(property, { numRuns: runs(25) });
 });
 
-/** Where generated code once let through what a schema refuses. */
+/** Cases in which generated code once accepted invalid values. */
 const LET_THROUGH: readonly (readonly [what: string, schema: JsonSchema, value: unknown])[] = [
   [
-    'a list that ends within its tuple and lacks what it must contain',
+    'an array that is shorter than its tuple and lacks the item of contains',
     { prefixItems: [{ type: 'string' }, {}], contains: { type: 'number' } },
     ['a'],
   ],
   [
-    'equal items of a list that ends within its tuple',
+    'duplicate items of an array that is shorter than its tuple',
     { prefixItems: [{}, {}, {}], uniqueItems: true },
     ['a', 'a'],
   ],
   [
-    'an empty list behind one that contains what it must',
+    'an empty array after one that satisfies contains',
     { items: { contains: { type: 'number' } } },
     [[1], []],
   ],
   [
-    'what only a failed condition has validated',
+    'properties that only a failed condition has evaluated',
     {
       if: { properties: { a: { const: 1 } } },
       ...Object.fromEntries([['then', {}]]),
@@ -97,7 +97,7 @@ const LET_THROUGH: readonly (readonly [what: string, schema: JsonSchema, value: 
   ],
 ];
 
-test.each(LET_THROUGH)('ToolRegistry.execute refuses %s, at the first call and later', async (...row) => {
+test.each(LET_THROUGH)('ToolRegistry.execute refuses %s, in the first call and later', async (...row) => {
   const [, schema, value] = row;
   const parameters = { type: 'object', properties: { value: schema } };
   const tools = new ToolRegistry({ coerce: false }).register(
@@ -107,7 +107,7 @@ test.each(LET_THROUGH)('ToolRegistry.execute refuses %s, at the first call and l
   for (let call = 0; call < 1_200; call += 1) if (!(await refused())) throw new Error(`let through: ${call}`);
 });
 
-test('ToolRegistry.execute answers with the same words at the first call and after a thousand', async () => {
+test('ToolRegistry.execute returns the same messages in the first call and after a thousand', async () => {
   const parameters: JsonSchema = {
     type: 'object',
     properties: {
@@ -124,7 +124,7 @@ test('ToolRegistry.execute answers with the same words at the first call and aft
   const tools = new ToolRegistry().register(
     defineTool({ name: 'call', description: 'x', parameters, execute: (args) => args }),
   );
-  // An object whose `toString` is not a function broke the comparison of generated code.
+  // An object whose `toString` is not a function broke the comparison in generated code.
   const all = [
     { kind: 'x' },
     {},
@@ -138,7 +138,7 @@ test('ToolRegistry.execute answers with the same words at the first call and aft
   expect(await answers()).toEqual(first);
 });
 
-test('what is accepted at once is what a thorough check would give', () => {
+test('the fast path gives the same result as the thorough check', () => {
   const property = fc.property(
     fc.oneof(schemaOf(2), schemaOf(3)),
     fc.oneof(objectOf(3), unionOf(3)),
@@ -154,7 +154,7 @@ test('what is accepted at once is what a thorough check would give', () => {
         $defs: { one: wrapped(one), other: wrapped(one) },
       };
       const check = createChecker(schema);
-      // Says nothing of objects, and is validated thoroughly.
+      // Allows any object, but forces the thorough check.
       const thorough = createChecker({ ...schema, unevaluatedItems: true });
       for (const each of values) {
         const args = (

@@ -17,7 +17,7 @@ import { describePostgres, describeRedis } from '../../services/services.js';
 import { ROOT } from '../../structure/repository.js';
 import { JOB } from './engine-tests.js';
 
-/** Nobody listens there. */
+/** No process listens on this port. */
 const NOWHERE = { host: '127.0.0.1', port: 1 };
 
 function listening() {
@@ -36,7 +36,7 @@ function listening() {
     warn(message);
   };
   const logger = { error, warn, info: ignore, debug: ignore, verbose: ignore };
-  /** Resolves when so many have been heard. */
+  /** Resolves when so many messages were logged. */
   const count = async (wanted: number) => {
     while (heard.length < wanted) await once(events, 'heard');
     return heard.slice(0, wanted);
@@ -44,7 +44,7 @@ function listening() {
   return { heard, errors, first: first.promise, logger, count };
 }
 
-/** Stands before a service: goes away with all connections, or keeps them and says nothing more. */
+/** A proxy in front of a service that can close all connections, or leave them open without responding. */
 async function serviceThatLeaves({ hostname, port }: URL) {
   const sockets = new Set<Socket>();
   let isSilent = false;
@@ -81,7 +81,7 @@ async function serviceThatLeaves({ hostname, port }: URL) {
   return { connection, leave, comeBack, fallSilent };
 }
 
-/** An engine with a job under way, and what ends that. */
+/** Starts a job in an engine, and returns the function that ends the job. */
 async function atWork(engine: JobEngine) {
   const begun = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
@@ -97,7 +97,7 @@ async function atWork(engine: JobEngine) {
 }
 
 describe('bullmqEngine without its broker', () => {
-  test('closes, says what is away, and what waited for the broker is told so', async () => {
+  test('closes, logs what is unreachable, and rejects pending requests', async () => {
     const { heard, first, logger } = listening();
     const engine = bullmqEngine({ connection: NOWHERE, queue: 'orders', logger });
     const waited = [engine.enqueue(JOB), engine.work({ handle: async () => {} })];
@@ -122,7 +122,7 @@ describe.each([
     "pg-boss, queue 'orders' in PostgreSQL at 127.0.0.1:1/shop",
     (queue: string) => pgBossEngine({ connection: 'postgres://shop@127.0.0.1:1/shop', queue }),
   ],
-])('a process that only enqueues, and whose %s cannot be reached', (_, name, open) => {
+])('a process that only enqueues, whose %s is unreachable', (_, name, open) => {
   const line = `${name} does not answer, and background work waits until it does: connect ECONNREFUSED 127.0.0.1:1`;
   const tools = [defineTool({ name: 'mail', description: 'Mails', background: true, execute: () => 'sent' })];
   const config = () => ({
@@ -143,7 +143,7 @@ describe.each([
     jest.restoreAllMocks();
   });
 
-  test('logs so in one line, once a minute: to the logger of a run, or to the console', async () => {
+  test('logs one line a minute to the logger of the run, or to the console', async () => {
     const written = jest.spyOn(console, 'error').mockImplementation(() => {});
     const { errors, logger } = listening();
     const engine = open('orders');
@@ -157,7 +157,7 @@ describe.each([
     await engine.close();
   });
 
-  test('logs so to the logger of Conversations that do no jobs', async () => {
+  test('logs to the logger of Conversations that run no jobs', async () => {
     const { errors, logger } = listening();
     const [engine, store] = [open('orders'), new MemoryRunStore()];
     const conversations = new Conversations({ store, engine, jobConcurrency: 0, logger, config: config() });
@@ -168,7 +168,7 @@ describe.each([
     expect(errors).toEqual([line]);
   });
 
-  test('logs one line where the process also does jobs', async () => {
+  test('logs one line if the process also runs jobs', async () => {
     const written = jest.spyOn(console, 'error').mockImplementation(() => {});
     const [engine, store] = [open('parcels'), new MemoryRunStore()];
     const conversations = new Conversations({ store, engine, config: config() });
@@ -182,7 +182,7 @@ describe.each([
 });
 
 describe('a process whose engine lacks a package', () => {
-  test('logs, where it only enqueues, that the package is missing', async () => {
+  test('logs that the package is missing if it only enqueues', async () => {
     const program = `
       import { defineTool, runToolLoop } from 'toolwright';
       import { bullmqEngine } from 'toolwright/bullmq';
@@ -201,8 +201,8 @@ describe('a process whose engine lacks a package', () => {
   });
 });
 
-describeRedis('bullmqEngine whose Redis goes away', ({ url, newName }) => {
-  test('closes, also while a job runs whose end cannot be told', async () => {
+describeRedis('bullmqEngine whose Redis becomes unreachable', ({ url, newName }) => {
+  test('closes while a running job cannot report its end', async () => {
     const redis = await serviceThatLeaves(new URL(url));
     const { first, logger } = listening();
     const engine = bullmqEngine({ connection: redis.connection, queue: newName(), logger });
@@ -213,7 +213,7 @@ describeRedis('bullmqEngine whose Redis goes away', ({ url, newName }) => {
     await engine.close();
   });
 
-  test('closes, also where Redis keeps its connections and says nothing', async () => {
+  test('closes if Redis keeps its connections open without responding', async () => {
     const redis = await serviceThatLeaves(new URL(url));
     const engine = bullmqEngine({ connection: redis.connection, queue: newName() });
     const end = await atWork(engine);
@@ -227,7 +227,7 @@ describeRedis('bullmqEngine whose Redis goes away', ({ url, newName }) => {
 });
 
 describeRedis('a process that closes a bullmqEngine', ({ url, newName }) => {
-  /** Runs until nothing keeps the process alive any more. */
+  /** Runs the program until nothing keeps its process alive. */
   const run = (work: string) => {
     const program = `
       import { once } from 'node:events';
@@ -260,7 +260,7 @@ describeRedis('a process that closes a bullmqEngine', ({ url, newName }) => {
   test.each([
     ['of a worker', 'await engine.work({ handle: async () => {} });'],
     ['of a queue', "await engine.enqueue({ id: 'j', tool: 't', arguments: {}, scope: {} });"],
-  ])('ends soon, also where the Redis %s is gone', async (_, use) => {
+  ])('exits soon if the Redis %s is gone', async (_, use) => {
     const { stdout } = await run(`
       ${use}
       await pause(300);
@@ -274,7 +274,7 @@ describeRedis('a process that closes a bullmqEngine', ({ url, newName }) => {
   test.each([
     ['work', 'engine.work({ handle: async () => {} })'],
     ['publish', "engine.publish({ type: 'end', jobId: 'j' })"],
-  ])('ends, also where %s has begun just before', async (_, use) => {
+  ])('exits if %s was called just before', async (_, use) => {
     await run(`
       const begun = performance.now();
       const before = Promise.allSettled([${use}]);
@@ -284,21 +284,21 @@ describeRedis('a process that closes a bullmqEngine', ({ url, newName }) => {
   });
 });
 
-/** Longer than any limit here, shorter than what engines wait for a broker without one. */
+/** Longer than any limit here, shorter than an engine without a limit waits for its broker. */
 const MUCH_LATER_MS = 4_000;
 
 interface Closable {
   close(options: { readonly timeoutMs: number }): Promise<void>;
 }
 
-/** Whether something closes in time that is in use, and whose connections say nothing more. */
+/** Whether a busy object whose connections do not respond closes in time. */
 function closesInTime(opened: Closable): Promise<boolean> {
   const closed = opened.close({ timeoutMs: 300 }).then(() => true);
   return Promise.race([closed, pause(MUCH_LATER_MS, false)]);
 }
 
 describeRedis('JobEngine.close with a limit', ({ url, newName }) => {
-  test('cuts connections to a Redis that says nothing, and leaves a job that runs', async () => {
+  test('closes connections to an unresponsive Redis, and abandons a running job', async () => {
     const redis = await serviceThatLeaves(new URL(url));
     const engine = bullmqEngine({ connection: redis.connection, queue: newName() });
     await atWork(engine);
@@ -308,11 +308,11 @@ describeRedis('JobEngine.close with a limit', ({ url, newName }) => {
   });
 });
 
-describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
+describeRedis('runJobs whose Redis is unreachable', ({ url, newName }) => {
   const begin = (engine: JobEngine, logger?: ReturnType<typeof listening>['logger']) =>
     runJobs({ engine, store: new MemoryRunStore(), tools: [], ...(logger ? { logger } : {}) });
 
-  test('says once that it is away, and once that it is back, at the beginning and later', async () => {
+  test('logs once that Redis is unreachable and once that it is back, at the start and later', async () => {
     const redis = await serviceThatLeaves(new URL(url));
     redis.leave();
     const queue = newName();
@@ -344,7 +344,7 @@ describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
     expect(heard).toHaveLength(4);
   });
 
-  test('logs it to the console if there is no logger, and to the logger of the engine if there is one', async () => {
+  test('logs to the console without a logger, and to the logger of the engine if it has one', async () => {
     const redis = await serviceThatLeaves(new URL(url));
     redis.leave();
     const written = jest.spyOn(console, 'error').mockImplementation(() => {});
@@ -371,7 +371,7 @@ describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
     redis.leave();
   });
 
-  test('says what an engine tells that is there, and not that it is away', async () => {
+  test('logs errors of a reachable engine without reporting it as unreachable', async () => {
     const { count, logger } = listening();
     const queue = newName();
     const engine = bullmqEngine({ connection: { url }, queue });
@@ -387,7 +387,7 @@ describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
   });
 });
 
-describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }) => {
+describePostgres('pgBossEngine whose PostgreSQL is unreachable', ({ url, newName }) => {
   const [schema, storeSchema] = [newName(), newName()];
   const through = (port: number) => Object.assign(new URL(url), { hostname: '127.0.0.1', port }).href;
 
@@ -399,7 +399,7 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     await client.end();
   });
 
-  test('tells whoever does jobs once that it is away, and once that it is back', async () => {
+  test('logs to the runner of jobs once that it is unreachable and once that it is back', async () => {
     const postgres = await serviceThatLeaves(new URL(url));
     const queue = newName();
     const { heard, logger, count } = listening();
@@ -419,7 +419,7 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     expect(heard).toEqual([expect.stringMatching(place), expect.stringMatching(place)]);
   });
 
-  test('closes where it never said anything, and what waited for it is told so', async () => {
+  test('closes if it never responded, and rejects pending requests', async () => {
     const postgres = await serviceThatLeaves(new URL(url));
     postgres.fallSilent();
     const engine = pgBossEngine({ connection: through(postgres.connection.port), schema, queue: newName() });
@@ -429,7 +429,7 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     postgres.leave();
   });
 
-  test('closes while a job runs whose end cannot be told', async () => {
+  test('closes while a running job cannot report its end', async () => {
     const postgres = await serviceThatLeaves(new URL(url));
     const engine = pgBossEngine({ connection: through(postgres.connection.port), schema, queue: newName() });
     const end = await atWork(engine);
@@ -439,7 +439,7 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     postgres.leave();
   });
 
-  test('waits while closing for a job that runs, also if PostgreSQL is away for a moment', async () => {
+  test('waits for a running job while closing, even if PostgreSQL is briefly unreachable', async () => {
     const postgres = await serviceThatLeaves(new URL(url));
     const engine = pgBossEngine({ connection: through(postgres.connection.port), schema, queue: newName() });
     const end = await atWork(engine);
@@ -454,7 +454,7 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     postgres.leave();
   });
 
-  test('closes within a limit, and leaves a job that runs', async () => {
+  test('closes within a limit, and abandons a running job', async () => {
     const postgres = await serviceThatLeaves(new URL(url));
     const engine = pgBossEngine({ connection: through(postgres.connection.port), schema, queue: newName() });
     await atWork(engine);
@@ -463,7 +463,7 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     postgres.leave();
   });
 
-  test('Conversations close within a limit, and so do their engine and their store', async () => {
+  test('does not prevent Conversations, the engine and the store from closing within a limit', async () => {
     const postgres = await serviceThatLeaves(new URL(url));
     const connectionString = through(postgres.connection.port);
     const store = new PostgresRunStore({ connectionString, schema: storeSchema });
@@ -490,7 +490,7 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     postgres.leave();
   });
 
-  test('closes beside a PgBoss of the application, whose connections stay', async () => {
+  test('closes if it shares a PgBoss of the application, whose connections stay open', async () => {
     const postgres = await serviceThatLeaves(new URL(url));
     const connectionString = through(postgres.connection.port);
     const boss = new PgBoss({ connectionString, schema });

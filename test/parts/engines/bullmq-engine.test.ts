@@ -15,7 +15,7 @@ const program = new WorkerProgram();
 
 afterAll(() => program.remove());
 
-/** Runs whatever waits, and resolves when so many jobs have begun. */
+/** Runs the waiting jobs, and resolves when so many have started. */
 async function runJobsOf(engine: JobEngine, count: number): Promise<readonly string[]> {
   const begun: string[] = [];
   const all = Promise.withResolvers<void>();
@@ -34,7 +34,7 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
   const { hostname, port } = new URL(url);
   const connection = { host: hostname, port: Number(port) };
 
-  test('bullmqEngine takes an address, and connects to nothing else', async () => {
+  test('bullmqEngine accepts a URL, and connects only to that address', async () => {
     const queue = newName();
     const engine = bullmqEngine({ connection: url, queue });
     await engine.enqueue(JOB);
@@ -55,7 +55,7 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
     startWorker: (queue) => program.start(['redis', url, queue]),
   });
 
-  test('bullmqEngine takes a job again whose id BullMQ no longer knows: only a store knows it for good', async () => {
+  test('bullmqEngine accepts a job id again after BullMQ has removed the job; only a store remembers it', async () => {
     const engine = bullmqEngine({ connection, queue: newName(), keepEndedMs: 0 });
     await engine.enqueue(JOB);
     await runJobsOf(engine, 1);
@@ -64,11 +64,11 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
     await engine.close();
   });
 
-  test('bullmqEngine revives a job of which too many workers died, which BullMQ itself would fail again', async () => {
+  test('bullmqEngine revives a job that lost too many workers, which BullMQ itself would fail again', async () => {
     const queue = newName();
     const engine = bullmqEngine({ connection, queue });
     await engine.enqueue(JOB);
-    // As BullMQ does it when a job has lost its last worker.
+    // Like BullMQ when a job has lost its last worker.
     const broker = new Queue(queue, { connection });
     const client = await broker.getBackend().client;
     await client.hset(`bull:${queue}:job_${JOB.id}`, { defa: 'job stalled more than allowable limit' });
@@ -84,7 +84,7 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
   });
 
   test.each([{ jobIds: [JOB.id] }, {}])(
-    'bullmqEngine tells of no job as dead that another process revives while it looks (%j)',
+    'bullmqEngine does not report a job as dead that another process revives in the meantime (%j)',
     async (query) => {
       const queue = newName();
       const engine = bullmqEngine({ connection, queue });
@@ -92,7 +92,7 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
       const worker = await engine.work({ handle: () => Promise.reject(new Error('no paper')) });
       while ((await engine.deadJobs()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
       await worker.close();
-      // A process that is held up between its look for dead jobs and its look at one of them.
+      // A process that is delayed between listing the dead jobs and reading one of them.
       await using proxy = await HoldingProxy.before(connection, /hgetall/i);
       const slow = bullmqEngine({ connection: { host: connection.host, port: proxy.port }, queue });
       const dead = slow.deadJobs(query);
@@ -104,7 +104,7 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
     },
   );
 
-  test('bullmqEngine says nothing of lost connections where it has no logger', async () => {
+  test('bullmqEngine without a logger does not log lost connections', async () => {
     const engine = bullmqEngine({ connection: { host: '127.0.0.1', port: 1, retryStrategy: () => null } });
     await expect(engine.enqueue(JOB)).rejects.toThrow();
     await engine.close().catch(() => {});
@@ -131,16 +131,16 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
     startWorker: (queue) => program.start(['postgres', url, queue, schema]),
   });
 
-  test('bullmqEngine rejects, and says what to do, where the tables have not been made by hand', async () => {
+  test('bullmqEngine without migrated tables rejects, and states what to do', async () => {
     const missing = { ...connection, schema: newName() };
     const engine = bullmqEngine({ connection: missing, backend: createPostgresBackend });
     await expect(engine.enqueue(JOB)).rejects.toThrow(/is not initialized. Run the migrations/);
     await engine.close().catch(() => {});
   });
 
-  // Of what it sends first: to connect, whether the tables fit, the name of its connection, and more.
+  // The first answers: of connecting, checking the tables, naming the connection, and more.
   test.each(Array.from({ length: 12 }, (_, count) => count))(
-    'bullmqEngine goes on where a connection is cut before answer %s',
+    'bullmqEngine recovers if a connection is lost before answer %s',
     async (count) => {
       await using proxy = await LosingProxy.before(url);
       const cut = { connectionString: proxy.through(url), schema, max: 3 };
@@ -155,7 +155,7 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
   );
 
   test.each(Array.from({ length: 12 }, (_, count) => count))(
-    'bullmqEngine goes on where PostgreSQL ends a connection with answer %s, before anybody listens to its loss',
+    'bullmqEngine recovers if PostgreSQL ends a connection with answer %s, before its error has a listener',
     async (count) => {
       await using proxy = await LosingProxy.before(url);
       const ended = { connectionString: proxy.through(url), schema, max: 3 };
@@ -175,7 +175,7 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
     },
   );
 
-  test('bullmqEngine publishes more messages than BullMQ stores', async () => {
+  test('bullmqEngine can publish more messages than BullMQ stores', async () => {
     const engine = bullmqEngine({ connection, backend: createPostgresBackend, queue: newName() });
     let left = 10_010;
     const publish = async () => {
@@ -185,7 +185,7 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
     await engine.close();
   }, 120_000);
 
-  test('bullmqEngine outlives the cut of a connection that the pool of the application had before', async () => {
+  test('bullmqEngine survives the loss of a connection that an application’s pool had opened before', async () => {
     await using proxy = await LosingProxy.before(url);
     const pool = new pg.Pool({ connectionString: proxy.through(url), max: 3 });
     await pool.query('SELECT 1');
@@ -230,7 +230,7 @@ test.each<[unknown, string]>([
     'redis://:sec#ret@10.0.0.7',
     "connection has a '#' where its host is to be: in a password, '#' is written %23",
   ],
-])('bullmqEngine does not take %j for this machine, and says what is wrong', (connection, problem) => {
+])('bullmqEngine refuses the connection %j, and reports the problem', (connection, problem) => {
   const open = () => bullmqEngine({ connection });
   expect(open).toThrow(problem);
   expect(open).toThrow(expect.objectContaining({ code: 521 }));
@@ -245,7 +245,7 @@ test.each<[unknown, string]>([
   [{ connectionString: 'postgres://u:se/cret@db/d' }, "has a '/' where its host is to be"],
   ['redis://10.0.0.7', 'does not begin with postgres:// or postgresql://, but with redis://'],
   [new URL('postgres://db/d'), 'connection does not say where the broker is'],
-])('bullmqEngine on PostgreSQL says what is wrong with the connection %j', (connection, problem) => {
+])('bullmqEngine on PostgreSQL reports the problem of the connection %j', (connection, problem) => {
   const open = () => bullmqEngine({ connection, backend: createPostgresBackend });
   expect(open).toThrow(problem);
   expect(open).not.toThrow('se/cret');
@@ -261,11 +261,11 @@ test.each<Omit<BullmqEngineOptions, 'queue'>>([
   { connection: { connect() {}, disconnect() {}, duplicate() {} } },
   { connection: 'postgres://u:p%23w@127.0.0.1:1/d', backend: createPostgresBackend },
   { connection: { schema: 'bull' }, backend: createPostgresBackend },
-])('bullmqEngine takes %j', async (options) => {
+])('bullmqEngine accepts %j', async (options) => {
   await expect(bullmqEngine(options).close()).resolves.toBeUndefined();
 });
 
-test('bullmqEngine takes every option of ioredis and of a pool of pg', () => {
+test('bullmqEngine accepts every option of ioredis and of a pg pool', () => {
   const redis = namesIn(
     'ioredis/built/redis/RedisOptions.d.ts',
     'ioredis/built/connectors/SentinelConnector/index.d.ts',
@@ -283,13 +283,13 @@ test('bullmqEngine takes every option of ioredis and of a pool of pg', () => {
   }
 });
 
-/** The options that the types of a package declare. */
+/** The options in the type declarations of a package. */
 function namesIn(...paths: readonly string[]): readonly string[] {
   const declared = paths.map((path) => readFileSync(join('node_modules', path), 'utf8'));
   return declared.flatMap((text) => Array.from(text.matchAll(/^ {4}(\w+)\?: /gm), ([, name = '']) => name));
 }
 
-/** What failed because its connection was cut is done again, as callers do. */
+/** Repeats what failed because of a lost connection, as callers do. */
 async function again<Value>(work: () => Promise<Value>): Promise<Value> {
   try {
     return await work();

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type NetConnectOpts, type Server } from 'node:net';
 
-/** Stands before a service, and holds back what is asked of it from the first command that fits. */
+/** A proxy in front of a service that holds back all requests from the first matching command on. */
 export class HoldingProxy implements AsyncDisposable {
   readonly #server: Server;
   readonly #held = Promise.withResolvers<void>();
@@ -40,12 +40,12 @@ export class HoldingProxy implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Resolves when something is held back. */
+  /** Resolves when a request is held back. */
   get holding(): Promise<void> {
     return this.#held.promise;
   }
 
-  /** What was held back goes on, and all after it comes through. */
+  /** Forwards what was held back, and everything after it. */
   letGo(): void {
     this.#goesOn.resolve();
   }

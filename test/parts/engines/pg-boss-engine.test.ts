@@ -27,18 +27,18 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     startWorker: (queue) => program.start(['pg-boss', url, queue, schema]),
   });
 
-  test('pgBossEngine sets a heartbeat on a queue that was made without one, as pg-boss makes them', async () => {
+  test('pgBossEngine sets a heartbeat on a queue that was created without one, the default of pg-boss', async () => {
     await using boss = await startedBoss({ connectionString: url, schema });
     await boss.createQueue('old');
     const engine = pgBossEngine({ connection: boss, queue: 'old', heartbeatSeconds: 12 });
     await engine.enqueue(JOB);
     expect(await boss.getQueue('old')).toMatchObject({ heartbeatSeconds: 12, deadLetter: 'old_dead' });
     await engine.close();
-    // The application's own goes on.
+    // The application's own PgBoss stays open.
     expect(await boss.getQueue('old')).toMatchObject({ name: 'old' });
   });
 
-  test('pgBossEngine brings a job again at once that was given back, whatever the pause after failures', async () => {
+  test('pgBossEngine delivers a job that was given back at once, regardless of the retry delay', async () => {
     const engine = pgBossEngine({ ...place, queue: 'given-back' });
     await engine.enqueue(JOB, { attempts: 2, backoff: { type: 'exponential', delay: 3_600_000 } });
     const ended = Promise.withResolvers<number>();
@@ -53,7 +53,7 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     await engine.close();
   });
 
-  test('pgBossEngine keeps the options and the attempts of jobs that are given back many at once', async () => {
+  test('pgBossEngine preserves the options and attempts of several jobs that are given back together', async () => {
     await using boss = await startedBoss({ connectionString: url, schema });
     const queue = 'given-back-together';
     const engine = pgBossEngine({ connection: boss, queue });
@@ -83,7 +83,7 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     await engine.close();
   });
 
-  test('pgBossEngine commits what a job writes together with its end, or neither', async () => {
+  test('pgBossEngine commits the writes of a job together with its end, or neither', async () => {
     await using boss = await startedBoss({ connectionString: url, schema });
     await boss.getDb().executeSql(`CREATE TABLE ${schema}.effects (job text)`);
     const engine = pgBossEngine({ connection: boss, queue: 'atomic', transactional: true });
@@ -106,14 +106,14 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     await engine.close();
   });
 
-  test('pgBossEngine uses up no attempt where workers die, nor where the job is given back', async () => {
+  test('pgBossEngine uses up no attempt if a worker crashes or a job is given back', async () => {
     await using boss = await startedBoss({ connectionString: url, schema });
     const queue = 'deaths';
     const engine = pgBossEngine({ connection: boss, queue });
     await engine.enqueue(JOB, { attempts: 2 });
     const die = async () => {
       const [taken] = await boss.fetch(queue);
-      // As pg-boss itself does with a job of which nothing was heard.
+      // Like pg-boss with a job whose heartbeat has stopped.
       await boss.fail(queue, taken?.id ?? '', { value: { message: 'job heartbeat timeout' } });
     };
     const isLast: boolean[] = [];
@@ -123,7 +123,7 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
         handle: async (_job, attempt) => {
           isLast.push(attempt.isLast);
           begun.resolve();
-          // It takes no second one.
+          // The worker must not take a second job.
           await closing.promise;
           await handle(attempt);
         },
@@ -143,7 +143,7 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     await engine.close();
   });
 
-  test('pgBossEngine says of a job of which too many workers died that its attempts are not used up', async () => {
+  test('pgBossEngine reports a job that lost too many workers as such, and revives it with all attempts', async () => {
     await using boss = await startedBoss({ connectionString: url, schema });
     const queue = 'deadly';
     const engine = pgBossEngine({ connection: boss, queue });
@@ -165,7 +165,7 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     await engine.close();
   });
 
-  test('pgBossEngine keeps no job among the dead ones that has failed here and is another worker’s by now', async () => {
+  test('pgBossEngine does not list a failed job as dead if another worker has completed it', async () => {
     await using boss = await startedBoss({ connectionString: url, schema });
     const engine = pgBossEngine({ connection: boss, queue: 'lost' });
     await engine.enqueue(JOB);
@@ -185,7 +185,7 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
   });
 });
 
-/** The application's own, as long as the test takes. */
+/** A PgBoss of the application, for the duration of the test. */
 async function startedBoss(place: { readonly connectionString: string; readonly schema: string }) {
   const boss = new PgBoss(place);
   boss.on('error', () => {});
@@ -193,7 +193,7 @@ async function startedBoss(place: { readonly connectionString: string; readonly 
   return Object.assign(boss, { [Symbol.asyncDispose]: () => boss.stop({ graceful: false }) });
 }
 
-test('pgBossEngine refuses a schema that pg-boss could not make', () => {
+test('pgBossEngine refuses a schema name that pg-boss could not create', () => {
   for (const schema of ['A-b', '1st', 'x'.repeat(51), ''])
     expect(() => pgBossEngine({ connection: 'postgres://127.0.0.1:1/none', schema })).toThrow(
       expect.objectContaining({ code: 521 }),
@@ -201,7 +201,7 @@ test('pgBossEngine refuses a schema that pg-boss could not make', () => {
 });
 
 test.each(['hello there', 'orders', 'postgress://u:secret@h/d', 'postgres:/h/d'])(
-  'pgBossEngine refuses %j as the address of a database, and does not show it',
+  'pgBossEngine refuses %j as the URL of a database, and does not show it',
   (connection) => {
     const open = () => pgBossEngine({ connection });
     expect(open).toThrow("connection: 'postgres://shop@127.0.0.1/shop', or new PgBoss({ … })");
@@ -209,7 +209,7 @@ test.each(['hello there', 'orders', 'postgress://u:secret@h/d', 'postgres:/h/d']
   },
 );
 
-test('pgBossEngine says what is wrong with the address of a database', () => {
+test('pgBossEngine reports the problem of a database URL', () => {
   const open = (connection: string) => () => pgBossEngine({ connection });
   expect(open('localhost')).toThrow('connection does not begin with postgres:// or postgresql://.');
   expect(open('postgres://h:99999/d')).toThrow('connection has the port 99999, and the highest is 65535');

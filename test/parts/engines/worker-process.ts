@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import type { WorkerProcess } from 'toolwright/testing';
 import { buildProgram } from '../../processes/build-program.js';
 
-/** The program of a worker, and the processes that run it. */
+/** The program of a worker, and its processes. */
 export class WorkerProgram {
   readonly #program = buildProgram('test/parts/engines/worker-program.ts');
   readonly #running = new Set<ChildProcess>();
 
-  /** Starts one, and waits until it takes jobs. */
+  /** Starts a worker, and waits until it takes jobs. */
   async start(args: readonly string[]): Promise<WorkerProcess> {
     const child = fork(this.#program.file, args, { execArgv: [], env: { ...process.env, NODE_OPTIONS: '' } });
     this.#running.add(child);

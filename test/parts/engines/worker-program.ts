@@ -1,4 +1,4 @@
-// A worker in a process of its own: takes jobs, and never ends them. It is killed.
+// A worker in a separate process that takes jobs and never ends them. It is killed.
 import { createPostgresBackend } from 'bullmq';
 import type { JobEngine } from 'toolwright';
 import { holdJobs } from '../../../src/dev/testing/index.js';

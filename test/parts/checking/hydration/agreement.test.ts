@@ -122,7 +122,7 @@ const tree = fc.letrec((tie) => ({
   ),
 })).node;
 
-/** Arguments that are right often enough, in the forms that JSON and the declared types have. */
+/** Arguments that are often valid, as JSON and as the declared types. */
 const CASES: readonly (readonly [string, new () => object, fc.Arbitrary<object>])[] = [
   [
     'scalars',
@@ -184,7 +184,7 @@ function validatorOf(target: new () => object): (args: object) => Promise<object
   };
 }
 
-test('other than with class-validator, a missing @ValidateNested object is missing', async () => {
+test('unlike in class-validator, a missing @ValidateNested object is an error', async () => {
   const args = { more: [{ street: 'a' }], tags: [], even: 2, mail: 'a@b.de' };
   expect(await validate(plainToInstance(Nested, args))).toEqual([]);
   expect(await validatorOf(Nested)(args)).toBeUndefined();

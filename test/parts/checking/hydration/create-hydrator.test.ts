@@ -46,18 +46,18 @@ class Order {
   @IsOptional() @IsString() @Expose({ name: 'ship_by' }) shipBy?: string;
 }
 
-describe('what needs no work gets none', () => {
+describe('arguments that need no hydration', () => {
   test.each<[string, ValueType]>([
     ['text', { kind: 'scalar', name: 'string' }],
     ['an enum', { kind: 'enum', values: ['a'] }],
     ['an array of numbers', { kind: 'array', items: { kind: 'scalar', name: 'number' } }],
     ['a record of anything', { kind: 'record', values: { kind: 'any' } }],
     ['JSON Schema', { kind: 'schema', schema: {} }],
-  ])('%s gives no hydrator', (_, type) => {
+  ])('%s needs no hydrator', (_, type) => {
     expect(createHydrator({ properties: [property('it', type)] })).toBeUndefined();
   });
 
-  test('arguments that need none of it stay the same objects', () => {
+  test('a value that needs no hydration is passed on as the same object', () => {
     const tags = ['a'];
     const hydrated = hydrate(
       { properties: [property('when', { kind: 'date' }), property('tags', { kind: 'any' })] },
@@ -68,7 +68,7 @@ describe('what needs no work gets none', () => {
   });
 });
 
-describe('values that JSON does not have', () => {
+describe('types that JSON does not have', () => {
   const types = {
     properties: [
       property('date', { kind: 'date' }),
@@ -83,7 +83,7 @@ describe('values that JSON does not have', () => {
   const text = '2030-01-01T00:00:00.000Z';
   const date = new Date(text);
 
-  test('arrive as instances', () => {
+  test('are hydrated to instances', () => {
     const args = {
       date: text,
       url: 'http://a.de',
@@ -106,7 +106,7 @@ describe('values that JSON does not have', () => {
     expect(Object.getPrototypeOf(value.dates)).toBe(Object.prototype);
   });
 
-  test('text that stands for none of them is a fault at its place, all at once', () => {
+  test('report all invalid texts at once, with their paths', () => {
     const args = { date: 'soon', url: 'no url', bytes: '?', buffer: 'a', set: [text, 'x'], map: { a: 'x' } };
     expect(hydrate(types, args)).toEqual({
       ok: false,
@@ -121,13 +121,13 @@ describe('values that JSON does not have', () => {
     });
   });
 
-  test('null stays null where the schema has let it through', () => {
+  test('stay null if the schema allows it', () => {
     expect(hydrate(types, { date: null, set: null })).toEqual({ ok: true, value: { date: null, set: null } });
   });
 });
 
 describe('DTO classes', () => {
-  test('arrive as real instances, synchronously where the schema says all', () => {
+  test('are hydrated to instances, synchronously if the schema validates everything', () => {
     const hydrated = hydrate(
       { class: Order },
       { lines: [{ sku: 'a', count: 2 }], due: '2030-01-01T00:00:00Z' },
@@ -138,7 +138,7 @@ describe('DTO classes', () => {
     expect(value.due).toEqual(new Date('2030-01-01T00:00:00Z'));
   });
 
-  test('get no extra keys, at any depth, and no prototype of the model’s choosing', () => {
+  test('have no extra keys at any depth, and no prototype that the model chose', () => {
     const args = JSON.parse(
       '{"lines":[{"sku":"a","price":1,"__proto__":{"evil":1}}],"constructor":1,"total":2,"__proto__":{"evil":1}}',
     );
@@ -149,7 +149,7 @@ describe('DTO classes', () => {
     expect(Object.getPrototypeOf(value)).toBe(Order.prototype);
   });
 
-  test('take null for an optional property as absent, keep initial values, and know exposed names', () => {
+  test('treat null of an optional property as absent, keep initial values, and use exposed names', () => {
     const args = { lines: [{ sku: 'a' }], due: null, ship_by: 'air', shipBy: 'post' };
     const { value } = hydrate({ class: Order }, args) as { value: Order };
     expect(value.due).toBeUndefined();
@@ -157,7 +157,7 @@ describe('DTO classes', () => {
     expect(value.shipBy).toBe('air');
   });
 
-  test('that contain themselves are hydrated to any depth', () => {
+  test('that contain themselves are hydrated at any depth', () => {
     class Node {
       @IsDate() at!: Date;
       @IsOptional() @ValidateNested({ each: true }) @Type(() => Node) next?: Node[];
@@ -171,7 +171,7 @@ describe('DTO classes', () => {
     });
   });
 
-  test('a property that only has a getter is left alone', () => {
+  test('keep a property that only has a getter', () => {
     class Dto {
       @Param() name!: string;
       @Param() get shout(): string {
@@ -182,7 +182,7 @@ describe('DTO classes', () => {
     expect(value.shout).toBe('A');
   });
 
-  test('a discriminated union arrives as the class that the tag names', () => {
+  test('in a discriminated union are chosen by the tag', () => {
     class Circle {
       @IsInt() radius!: number;
     }
@@ -211,7 +211,7 @@ describe('DTO classes', () => {
     expect(value.many[1]).toBeInstanceOf(Square);
   });
 
-  test('@Transform is applied to the hydrated value, with the object as it came', () => {
+  test('@Transform receives the hydrated value and the original object', () => {
     class Dto {
       @Transform(({ value }) => String(value).trim()) @IsString() name!: string;
       @Transform(({ value, obj }) => [value, obj.name]) @Type(() => Date) at!: unknown;
@@ -223,7 +223,7 @@ describe('DTO classes', () => {
   });
 });
 
-describe('rules that JSON Schema cannot say run at call time', () => {
+describe('class-validator rules that JSON Schema cannot express', () => {
   @ValidatorConstraint({ name: 'isEven' })
   class IsEven implements ValidatorConstraintInterface {
     async validate(value: number) {
@@ -241,7 +241,7 @@ describe('rules that JSON Schema cannot say run at call time', () => {
     @IsEmail() mail!: string;
   }
 
-  test('their faults have JSON’s names and paths', async () => {
+  test('report errors with JSON names and paths', async () => {
     const args = { items: [{ item_count: 2 }, { item_count: 3 }], mail: 'nobody' };
     expect(await hydrate({ class: Basket }, args)).toEqual({
       ok: false,
@@ -253,7 +253,7 @@ describe('rules that JSON Schema cannot say run at call time', () => {
     expect(await hydrate({ class: Basket }, { items: [], mail: 'a@b.de' })).toMatchObject({ ok: true });
   });
 
-  test('they run in nested classes, also without @ValidateNested, and in values of records', async () => {
+  test('run in nested classes, also without @ValidateNested, and in values of records', async () => {
     class Outer {
       @Type(() => Item) plain!: Item;
       @Param({ additionalProperties: () => Item }) byName!: Record<string, Item>;
@@ -269,7 +269,7 @@ describe('rules that JSON Schema cannot say run at call time', () => {
     });
   });
 
-  test('@ValidateNested leads class-validator into unions and maps, once each', async () => {
+  test('run once in unions and maps with @ValidateNested', async () => {
     class Union {
       @ValidateNested()
       @Type(() => Object, { discriminator: { property: 'kind', subTypes: [{ name: 'item', value: Item }] } })
@@ -286,7 +286,7 @@ describe('rules that JSON Schema cannot say run at call time', () => {
     });
   });
 
-  test('they run for a DTO that is one parameter among others', async () => {
+  test('run for a DTO that is one of several parameters', async () => {
     const type: ValueType = { kind: 'class', class: Item };
     expect(await hydrate({ properties: [property('item', type)] }, { item: { item_count: 1 } })).toEqual({
       ok: false,
@@ -294,7 +294,7 @@ describe('rules that JSON Schema cannot say run at call time', () => {
     });
   });
 
-  test('only the rules of the groups asked for', async () => {
+  test('run only for the selected groups', async () => {
     class Grouped {
       @Validate(IsEven, { groups: ['create'] }) n!: number;
       @IsEmail({}, { groups: ['update'] }) mail!: string;
@@ -311,7 +311,7 @@ describe('rules that JSON Schema cannot say run at call time', () => {
 describe('Standard Schemas', () => {
   const schemaType = (standard: z.ZodType): ValueType => ({ kind: 'schema', schema: {}, standard });
 
-  test('give the parsed value, synchronously where they are', () => {
+  test('return the parsed value, synchronously if possible', () => {
     const type = schemaType(z.object({ n: z.string().transform(Number) }));
     expect(hydrate({ type }, { n: '5' })).toEqual({ ok: true, value: { n: 5 } });
     expect(hydrate({ properties: [property('it', type)] }, { it: { n: '5' }, other: 1 })).toEqual({
@@ -320,7 +320,7 @@ describe('Standard Schemas', () => {
     });
   });
 
-  test('their issues are faults with paths', () => {
+  test('report their issues with paths', () => {
     const type = schemaType(z.object({ list: z.array(z.object({ n: z.number().min(1, 'is too small') })) }));
     expect(hydrate({ type }, { list: [{ n: 2 }, { n: 0 }] })).toEqual({
       ok: false,
@@ -328,7 +328,7 @@ describe('Standard Schemas', () => {
     });
   });
 
-  test('may take their time, at any depth, and before a @Transform', async () => {
+  test('can be asynchronous, at any depth, and before a @Transform', async () => {
     const later = z.string().transform(async (text) => text.toUpperCase());
     class Dto {
       @Param({ schema: later }) word!: string;
@@ -344,14 +344,14 @@ describe('Standard Schemas', () => {
   });
 });
 
-test('1,000 interleaved calls of one hydrator do not see each other', async () => {
+test('1,000 concurrent calls of one hydrator do not affect each other', async () => {
   const standard = z.string().transform(async (text) => text.length);
   const run = createHydrator({ properties: [property('it', { kind: 'schema', schema: {}, standard })] });
   const all = await Promise.all(Array.from({ length: 1000 }, (_, n) => run?.({ it: 'x'.repeat(n % 50), n })));
   expect(all).toEqual(Array.from({ length: 1000 }, (_, n) => ({ ok: true, value: { it: n % 50, n } })));
 });
 
-test('the thousandth instance of a class is made as the first, whatever its properties are', async () => {
+test('the thousandth instance of a class is created like the first, with any kind of property', async () => {
   const later = z.string().transform(async (text) => text.toUpperCase());
   class Dto {
     @IsString() plain!: string;
