@@ -287,7 +287,7 @@ describe('createChatHandler with hostile clients', () => {
   });
 });
 
-describePostgres('chats in PostgreSQL, asked by hostile clients', (service) => {
+describePostgres('chats in PostgreSQL with hostile clients', (service) => {
   const schemas = new TestSchemas(service);
 
   test('ids that are too long for the database are refused, and the longest valid ids are stored', async () => {

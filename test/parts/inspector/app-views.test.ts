@@ -7,7 +7,7 @@ import { serve as serveHttp } from '../../setup/loopback.js';
 
 builtFile('dist/inspector/page.js');
 
-/** A view without a library, which shows what it receives and tries what it must not. */
+/** A view without a library that shows what it receives and attempts what is forbidden. */
 const OrderCard: McpApp = {
   uri: 'ui://shop/order-card',
   csp: { connectDomains: ['https://api.example.org'], resourceDomains: ['https://images.example.org'] },
@@ -92,7 +92,7 @@ const shop = () =>
     }),
   );
 
-describeBrowser('the inspector, for a tool with a view', (browser) => {
+describeBrowser('the inspector of a tool with a view', (browser) => {
   async function visit(url: string, view: string): Promise<TestPage> {
     const opened = await browser.newPage();
     await opened.page.goto(url);
@@ -101,7 +101,7 @@ describeBrowser('the inspector, for a tool with a view', (browser) => {
     return opened;
   }
 
-  test('shows it before a call, and after a call with the arguments and the result', async () => {
+  test('shows the view before a call, and after a call with the arguments and the result', async () => {
     const { url } = await shop();
     const { page } = await visit(url, 'tools/show_order');
     const before = page.getByRole('region', { name: 'View before a call' }).frameLocator('iframe');
@@ -125,7 +125,7 @@ describeBrowser('the inspector, for a tool with a view', (browser) => {
     expect(JSON.parse((await view.locator('#result').textContent()) ?? '')).toEqual(result);
     await call.locator('iframe[style*="321px"]').waitFor();
 
-    // Its calls pass the same checks, in the same scope.
+    // Its calls are validated in the same way, in the same scope.
     await view.getByRole('button', { name: 'Refresh' }).click();
     await view.locator('#called').getByText('"owner":"ann"').waitFor();
     await view.getByRole('button', { name: 'Pay' }).click();
@@ -137,7 +137,7 @@ describeBrowser('the inspector, for a tool with a view', (browser) => {
     expect(await barriers(page)).toEqual([]);
   });
 
-  test('keeps it away from the page, from the inspector and from origins that it does not name', async () => {
+  test('isolates the view from the page, the inspector and origins that it does not name', async () => {
     const { url } = await shop();
     const { page } = await visit(url, 'tools/show_order');
     const view = page.frameLocator('iframe');
@@ -170,7 +170,7 @@ describeBrowser('the inspector, for a tool with a view', (browser) => {
     expect((await fetch(new URL('/apps/unknown', url))).status).toBe(404);
   });
 
-  test('does not let it leave for another address, which would tell that what it knows', async () => {
+  test('prevents the view from navigating to another address, which could leak its data', async () => {
     const seen: (string | undefined)[] = [];
     await using elsewhere = await serveHttp((request, response) => {
       seen.push(request.url);
@@ -188,15 +188,15 @@ describeBrowser('the inspector, for a tool with a view', (browser) => {
     expect(seen).toEqual([]);
   });
 
-  test('shows the mistakes in a view instead of it', async () => {
+  test('shows the errors in a view instead of the view', async () => {
     const { url } = await shop();
     const { page } = await visit(url, 'tools/broken');
     await page.getByRole('alert').getByText('csp.connectDomains[0] is').waitFor();
     expect(await page.locator('iframe').count()).toBe(0);
   });
 
-  test.each(['answers', 'is silent'])(
-    'gives it time to finish before it is removed, if it %s',
+  test.each(['answers', 'does not respond'])(
+    'gives the view time to finish before it is removed, if it %s',
     async (kind) => {
       const html = `<!doctype html><title>Draft</title><script>
       addEventListener('message', ({ data: { id, method } }) => {
@@ -226,7 +226,7 @@ describeBrowser('the inspector, for a tool with a view', (browser) => {
     },
   );
 
-  test('reports a call that was aborted as cancelled', async () => {
+  test('reports an aborted call to the view as cancelled', async () => {
     const html = `<!doctype html><title>Wait</title><p id="heard"></p><script>
       addEventListener('message', ({ data: { id, method, params } }) => {
         if (id === 1) parent.postMessage({ jsonrpc: '2.0', method: 'ui/notifications/initialized' }, '*');
@@ -250,7 +250,7 @@ describeBrowser('the inspector, for a tool with a view', (browser) => {
     );
   });
 
-  test('shows it in the list of calls, too', async () => {
+  test('also shows the view in the list of calls', async () => {
     const { url } = await shop();
     const { page } = await visit(url, 'tools/show_order');
     await page.getByLabel('id required').fill('c3');

@@ -42,7 +42,7 @@ const CLERK = { user: 'clerk' };
 const REFUSED = { code: 403, body: { error: expect.stringContaining("'refund'") } };
 
 describe('the inspector and approval.approver', () => {
-  test('without a configured person it approves no such call of a run, and may refuse it', async () => {
+  test('without `answeredBy`, such a call of a run can be refused but not approved', async () => {
     const store = new MemoryRunStore();
     const { ran, tools, ask, post } = await open({ store });
     const run = await runToolLoop({ provider: script(), model: 'm', tools, store }, hello, { owner: OWNER });
@@ -59,7 +59,7 @@ describe('the inspector and approval.approver', () => {
     expect(ran).toEqual([]);
   });
 
-  test('a configured person approves it, unless they are the owner', async () => {
+  test('a configured user can approve such a call, unless the user is the owner', async () => {
     for (const [answeredBy, code] of [
       [OWNER, 403],
       [CLERK, 200],
@@ -74,7 +74,7 @@ describe('the inspector and approval.approver', () => {
     }
   });
 
-  test('the same holds for the turn of a conversation', async () => {
+  test('the same rules apply to turns of conversations', async () => {
     const store = new MemoryRunStore();
     const { tools, post } = await open({ store });
     const conversations = new Conversations({ store, config: { provider: script(), model: 'm', tools } });
@@ -86,7 +86,7 @@ describe('the inspector and approval.approver', () => {
     expect((await conversations.snapshot('c1'))?.status).toBe('suspended');
   });
 
-  test('and for calls that are made at the page', async () => {
+  test('the same rules apply to calls from the page', async () => {
     const trial = { tool: 'refund', arguments: { amount: 5 }, scope: { owner: OWNER } };
     const nobody = await open();
     const { body: waiting } = await nobody.post('calls', trial);
@@ -98,7 +98,7 @@ describe('the inspector and approval.approver', () => {
     expect(clerk.ran).toEqual([{ amount: 5 }]);
   });
 
-  test('a tool that has changed is a conflict', async () => {
+  test('an approval for a tool that has changed is a conflict', async () => {
     const store = new MemoryRunStore();
     const { tools, post } = await open({ store, answeredBy: CLERK });
     const config = { provider: script(), model: 'm', tools, store };

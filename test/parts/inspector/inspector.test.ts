@@ -33,7 +33,7 @@ interface Page {
   post(path: string, body?: unknown): Promise<Json>;
 }
 
-/** What comes over the wire. */
+/** The body of a response. */
 interface Json {
   readonly code: number;
   readonly [key: string]: unknown;
@@ -56,7 +56,7 @@ async function open(tools: ToolRegistry, options: InspectorOptions = {}): Promis
   };
 }
 
-/** A request with headers that `fetch` does not let anybody choose. */
+/** A request with headers that `fetch` does not allow. */
 function raw(url: string, headers: Readonly<Record<string, string>>, method = 'GET'): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(url, { method, headers }, (response) => {
@@ -67,8 +67,8 @@ function raw(url: string, headers: Readonly<Record<string, string>>, method = 'G
   });
 }
 
-describe('who may call an inspector', () => {
-  test('createInspector gives nothing without its token', async () => {
+describe('access to an inspector', () => {
+  test('createInspector responds only to requests with its token', async () => {
     const { url, inspector } = await open(shop());
     const statuses = ['', 'Bearer wrong', `Basic ${inspector.token}`, `Bearer ${inspector.token}`].map(
       (authorization) => raw(`${url}api/tools`, { authorization }),
@@ -77,7 +77,7 @@ describe('who may call an inspector', () => {
     expect((await fetch(url)).headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
-  test('createInspector takes the whole token and nothing else', async () => {
+  test('createInspector accepts only the exact token', async () => {
     const { url, inspector } = await open(shop());
     const { token } = inspector;
     const given = [
@@ -93,7 +93,7 @@ describe('who may call an inspector', () => {
         text,
         401,
       ]);
-    // As long as the token, and as long in characters but not in bytes.
+    // As long as the token; then as long in characters but not in bytes.
     expect(await raw(`${url}api/tools`, { authorization: `Bearer ${'x'.repeat(token.length)}` })).toBe(401);
     const chosen = createInspector(shop(), { token: 'é'.repeat(16) });
     ends.push(() => chosen.close());
@@ -105,7 +105,7 @@ describe('who may call an inspector', () => {
     expect((await asked('x'.repeat(32))).status).toBe(401);
   });
 
-  test('inspector.node refuses other host names over HTTP/2, too', async () => {
+  test('inspector.node refuses other host names over HTTP/2', async () => {
     const inspector = createInspector(shop());
     const server = createHttp2Server(inspector.node as never).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -124,7 +124,7 @@ describe('who may call an inspector', () => {
     expect([await from('localhost'), await from('evil.example')]).toEqual([200, 403]);
   });
 
-  test('inspector.node answers no other machine, unless allowedHosts is given', async () => {
+  test('inspector.node refuses requests from other machines, unless allowedHosts is given', async () => {
     const from = async (address: string, options: InspectorOptions = {}) => {
       const inspector = createInspector(shop(), options);
       const server = createServer(inspector.node).listen(0, '127.0.0.1');
@@ -153,7 +153,7 @@ describe('who may call an inspector', () => {
     expect(await from('192.0.2.7', { allowedHosts: ['dev.example'] })).toBe(200);
   });
 
-  test('createInspector reads bodies of at most 4 MiB', async () => {
+  test('createInspector accepts bodies of at most 4 MiB', async () => {
     const { url, inspector } = await open(shop());
     const headers = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
     const sent = async (bytes: number) => {
@@ -169,7 +169,7 @@ describe('who may call an inspector', () => {
     });
   });
 
-  test.each(['tools/%ff', 'tools/%', 'runs/%E0%A4', 'calls/%c0%af'])('GET %s is 400', async (path) => {
+  test.each(['tools/%ff', 'tools/%', 'runs/%E0%A4', 'calls/%c0%af'])('GET %s returns 400', async (path) => {
     const { get } = await open(shop());
     expect(await get(path)).toEqual({
       code: 400,
@@ -177,7 +177,7 @@ describe('who may call an inspector', () => {
     });
   });
 
-  test('a store or a scope function that fails is 500, and a wrong request stays 400', async () => {
+  test('a failing store or scope function returns 500, and an invalid request still returns 400', async () => {
     const fail = async () => {
       throw new Error('out of order');
     };
@@ -192,7 +192,7 @@ describe('who may call an inspector', () => {
     expect(await post('calls', { scope: 'Ada' })).toEqual({ code: 400, error: 'scope must be an object' });
   });
 
-  test('createInspector lets pages of other origins call nothing, with the token or without', async () => {
+  test('createInspector refuses calls from pages of other origins, even with the token', async () => {
     const { url, inspector } = await open(shop());
     const token = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
     const own = new URL(url).origin;
@@ -208,7 +208,7 @@ describe('who may call an inspector', () => {
     expect(await from({ origin: own, 'sec-fetch-site': 'same-origin' })).toBe(400);
   });
 
-  test('createInspector refuses requests under a foreign name, unless it is allowed', async () => {
+  test('createInspector refuses requests with other host names, unless they are allowed', async () => {
     const { url, inspector } = await open(shop());
     const as = (host: string) => raw(`${url}api/tools`, { host, authorization: `Bearer ${inspector.token}` });
     expect(await as('evil.example')).toBe(403);
@@ -220,7 +220,7 @@ describe('who may call an inspector', () => {
   });
 
   test.each(['production', 'staging', 'Development', '', undefined])(
-    'createInspector gives none where NODE_ENV is %s, unless it is allowed',
+    'createInspector throws if NODE_ENV is %s, unless it is allowed',
     (place) => {
       const { NODE_ENV } = process.env;
       if (place === undefined) delete process.env.NODE_ENV;
@@ -239,13 +239,13 @@ describe('who may call an inspector', () => {
     },
   );
 
-  test('createInspector refuses options that are none, and short tokens', () => {
+  test('createInspector refuses unknown options and short tokens', () => {
     expect(() => createInspector(shop(), { port: 1 } as never)).toThrow('inspector.listen({ port })');
     expect(() => createInspector(shop(), { token: 'short' })).toThrow('token');
     expect(() => createInspector({} as never)).toThrow('ToolRegistry');
   });
 
-  test('inspector.close ends watching, so that another may begin', async () => {
+  test('inspector.close stops watching, so that another inspector can start', async () => {
     const tools = shop();
     const { inspector } = await open(tools);
     expect(() => createInspector(tools)).toThrow('watched already');
@@ -254,8 +254,8 @@ describe('who may call an inspector', () => {
   });
 });
 
-describe('what an inspector tells of tools', () => {
-  test('GET tools lists them with their sizes, which add up', async () => {
+describe('tools in an inspector', () => {
+  test('GET tools lists them with their sizes, whose shares add up to 1', async () => {
     const { get } = await open(shop());
     const { tools } = (await get('tools')) as unknown as {
       tools: { name: string; share: number; marks: string[] }[];
@@ -272,7 +272,7 @@ describe('what an inspector tells of tools', () => {
     expect(tools.map(({ marks }) => marks.join())).toEqual(['reads only', 'needs approval', '', '', '', '']);
   });
 
-  test('GET tools/name tells where it comes from and what every surface is sent', async () => {
+  test('GET tools/name returns the origin of the tool and what each API receives', async () => {
     const { get } = await open(shop());
     const card = await get('tools/find_orders');
     expect(card).toMatchObject({
@@ -293,7 +293,7 @@ describe('what an inspector tells of tools', () => {
     expect((await get('tools/constructor')).code).toBe(404);
   });
 
-  test('GET tools/name tells which hooks stand around its calls, and at what moments', async () => {
+  test('GET tools/name returns the hooks around its calls, and when they run', async () => {
     const hooks = [
       { name: 'stamp', afterCall: () => undefined, beforeCall: () => undefined },
       { name: 'requests only', beforeRequest: () => undefined },
@@ -310,7 +310,7 @@ describe('what an inspector tells of tools', () => {
   });
 });
 
-describe('warnings of tools', () => {
+describe('warnings about tools', () => {
   const warningsOf = async (...tools: readonly object[]) => {
     const registry = new ToolRegistry().register(...(tools as never[]));
     const { tools: listed, warnings } = (await (await open(registry)).get('tools')) as unknown as {
@@ -325,7 +325,7 @@ describe('warnings of tools', () => {
   });
   const described = { description: 'A thing' };
 
-  test('a tool with descriptions and closed arguments has none', async () => {
+  test('a tool with descriptions and closed arguments has no warnings', async () => {
     const properties = {
       name: { type: 'string', ...described },
       at: { $ref: '#/$defs/at' },
@@ -337,7 +337,7 @@ describe('warnings of tools', () => {
     expect({ first, list }).toEqual({ first: [], list: [] });
   });
 
-  test('open arguments, missing descriptions and what the schema says in vain are told', async () => {
+  test('open arguments, missing descriptions and ineffective keywords are reported', async () => {
     const properties = {
       ...{ any: { ...described }, keys: { type: 'object', ...described } },
       list: { type: 'array', items: { type: 'object', additionalProperties: true }, ...described },
@@ -351,7 +351,7 @@ describe('warnings of tools', () => {
     ]);
   });
 
-  test('limits of a provider are told', async () => {
+  test('exceeded limits of a provider are reported', async () => {
     const deep = (levels: number): object =>
       levels === 0
         ? { type: 'string', ...described }
@@ -370,7 +370,7 @@ describe('warnings of tools', () => {
 });
 
 describe('calls from the page', () => {
-  test('POST call-texts writes a call that was not made', async () => {
+  test('POST call-texts returns code for a call without making it', async () => {
     const setup = "import { tools } from '../tools.js';";
     const { post, get } = await open(shop(), { tests: { folder: 'test', setup } });
     const texts = await post('call-texts', { tool: 'find_orders', arguments: { customerId: "o'neill" } });
@@ -400,14 +400,14 @@ describe('calls from the page', () => {
     expect(texts.curl).not.toContain((await open(shop())).inspector.token);
   });
 
-  test('POST calls asks the policy with the chosen data', async () => {
+  test('POST calls passes the chosen data to the policy', async () => {
     const { post } = await open(shop());
     expect(await post('calls', { tool: 'secret', arguments: {} })).toMatchObject({ status: 'refused' });
     const scope = { data: { user: 'admin' } };
     expect(await post('calls', { tool: 'secret', arguments: {}, scope })).toMatchObject({ forLLM: 'told' });
   });
 
-  test('POST call-answers approves, with edited arguments too, refuses, and answers a question', async () => {
+  test('POST call-answers approves, also with edited arguments, refuses, and answers questions', async () => {
     const { post } = await open(shop());
     const order = { tool: 'place_order', arguments: { sku: 'a', amount: 1 } };
     const waiting = await post('calls', order);
@@ -435,7 +435,7 @@ describe('calls from the page', () => {
     expect(await post(`call-answers/${asked.key as string}`, { value: true })).toMatchObject({ code: 400 });
   });
 
-  test('GET calls has those of the application, too', async () => {
+  test('GET calls includes the calls of the application', async () => {
     const tools = shop();
     const { get } = await open(tools);
     await tools.execute('find_orders', { customerId: 'cus_2' });
@@ -444,7 +444,7 @@ describe('calls from the page', () => {
     ]);
   });
 
-  test('breakpoints hold the calls of a tool until the page lets them go or refuses them', async () => {
+  test('breakpoints hold the calls of a tool until the page releases or refuses them', async () => {
     const tools = shop();
     const { get, post } = await open(tools);
     await post('breakpoints/find_orders', { state: 'on' });
@@ -462,7 +462,7 @@ describe('calls from the page', () => {
     expect((await third).isError).toBe(false);
   });
 
-  test('a held call ends with its run, and all of them with the inspector', async () => {
+  test('a held call ends when its run is aborted, and continues when the inspector closes', async () => {
     const tools = shop();
     const { get, post, inspector } = await open(tools);
     await post('breakpoints/find_orders', { state: 'on' });
@@ -492,7 +492,7 @@ function orderScript() {
 }
 
 describe('runs', () => {
-  test('a run of the application is seen with its spans, and answered at the page', async () => {
+  test('a run of the application is shown with its spans, and can be answered from the page', async () => {
     const tools = shop();
     const { get, post } = await open(tools);
     const run = await runToolLoop({ provider: orderScript(), model: 'm', tools }, USER);
@@ -516,7 +516,7 @@ describe('runs', () => {
     expect((await get('pending')).runs).toEqual([]);
   });
 
-  test('a run tells what it has cost: by its budget, by list prices, or not where nobody knows', async () => {
+  test('the cost of a run comes from its budget or list prices, and is left out if it is unknown', async () => {
     const tools = shop();
     const { get } = await open(tools);
     const used = { inputTokens: 1_000_000, outputTokens: 100_000, totalTokens: 1_100_000 };
@@ -535,7 +535,7 @@ describe('runs', () => {
     expect(await costOf('a-model', { budget })).toEqual({ cost: 4 });
   });
 
-  test('runs of a store that others began are shown and answered, here or for a worker', async () => {
+  test('stored runs of other processes are shown and can be answered, and continue here or in a worker', async () => {
     const store = new MemoryRunStore();
     const elsewhere = shop();
     const config = {
@@ -574,7 +574,7 @@ describe('runs', () => {
     expect(await store.read(other)).toMatchObject({ status: 'running' });
   });
 
-  test('a stored run has its requests with their texts, each with its calls', async () => {
+  test('a stored run contains its requests with their texts, each followed by its calls', async () => {
     const store = new MemoryRunStore();
     const provider = new ScriptedProvider([
       { content: 'I look.', toolCalls: [{ name: 'find_orders', arguments: { customerId: 'c' } }] },
@@ -600,7 +600,7 @@ describe('runs', () => {
 });
 
 describe('runs of conversations', () => {
-  test('an open turn is answered in its conversation, and none behind the back of one', async () => {
+  test('an open turn can only be answered through its conversation', async () => {
     const store = new MemoryRunStore();
     const tools = shop();
     const config = { provider: orderScript(), model: 'm', tools };
@@ -627,8 +627,8 @@ describe('runs of conversations', () => {
   });
 });
 
-describe('answers to conversations that are given twice', () => {
-  test('of two answers to a question one is taken, and the other told so', async () => {
+describe('two answers to a conversation', () => {
+  test('if both answer the same question, one is accepted and the other is refused with the reason', async () => {
     const store = new MemoryRunStore();
     const tools = shop();
     const conversations = new Conversations({
@@ -637,7 +637,7 @@ describe('answers to conversations that are given twice', () => {
     });
     await conversations.prompt('c1', 'Two of a');
     const { pending = [] } = (await conversations.idle('c1')) ?? {};
-    // Answers stay in the inbox from here on.
+    // From here on, answers stay in the inbox.
     await conversations.close();
     const { post } = await open(tools, { store });
     const id = pending[0]?.id;
@@ -654,8 +654,8 @@ describe('answers to conversations that are given twice', () => {
   });
 });
 
-describe('an inspector in a server of the application', () => {
-  test('inspector.fetch and inspector.node answer below their path', async () => {
+describe('an inspector in the application’s server', () => {
+  test('inspector.fetch and inspector.node serve only their path', async () => {
     const { inspector } = await open(shop(), { path: '/tools/inspector' });
     const at = (path: string) => inspector.fetch(new Request(`http://localhost${path}`));
     const moved = await at('/tools/inspector');
@@ -671,8 +671,8 @@ describe('an inspector in a server of the application', () => {
   });
 });
 
-describe('chats of the page', () => {
-  test('POST chats asks the offline stand-in, and the configured model', async () => {
+describe('chats on the page', () => {
+  test('POST chats sends a text to the offline model or to the configured model', async () => {
     const provider = new ScriptedProvider([
       { toolCalls: [{ name: 'place_order', arguments: { sku: 'b', amount: 3 } }] },
       { content: 'Three of b.' },
@@ -695,7 +695,7 @@ describe('chats of the page', () => {
     expect(provider.requests[0]?.messages[0]).toEqual({ role: 'system', content: 'Be brief.' });
   });
 
-  test('POST chat-retries forgets the last turn and asks the same again', async () => {
+  test('POST chat-retries removes the last turn and sends the same message again', async () => {
     const provider = new ScriptedProvider([{ content: 'One.' }, { content: 'Two.' }, { content: 'Three.' }]);
     const { get, post } = await open(shop(), { provider, model: 'm' });
     const chat = async () => {
@@ -722,7 +722,7 @@ describe('chats of the page', () => {
     expect(provider.requests.at(-1)?.messages).toHaveLength(3);
   });
 
-  test('POST chat-retries refuses a chat that goes on or waits', async () => {
+  test('POST chat-retries refuses a suspended chat', async () => {
     const { get, post } = await open(shop(), { provider: orderScript(), model: 'm' });
     await post('chats/one', { text: 'Order', with: 'configured' });
     await settled(async () => (await get('chats/one')).status === 'suspended');
@@ -730,7 +730,7 @@ describe('chats of the page', () => {
     expect(await get('chats/one')).toMatchObject({ status: 'suspended', turns: [{ asked: 'Order' }] });
   });
 
-  test('POST chat-aborts gives up a chat that waits', async () => {
+  test('POST chat-aborts aborts a suspended chat', async () => {
     const { get, post } = await open(shop(), { provider: orderScript(), model: 'm' });
     await post('chats/one', { text: 'Order', with: 'configured' });
     await settled(async () => (await get('chats/one')).status === 'suspended');
@@ -741,7 +741,7 @@ describe('chats of the page', () => {
 });
 
 describe('replays and tests', () => {
-  test('a recording outlives the process, and a replay shows what a change of code did', async () => {
+  test('a recording is available in later processes, and its replay shows the effect of a code change', async () => {
     const recordings = mkdtempSync(join(tmpdir(), 'recordings-'));
     ends.push(() => rmSync(recordings, { recursive: true }));
     const tools = shop();
@@ -768,7 +768,7 @@ describe('replays and tests', () => {
     });
   });
 
-  test('POST tests writes a test and replaces none', async () => {
+  test('POST tests writes a new test without overwriting another', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tests-'));
     ends.push(() => rmSync(folder, { recursive: true }));
     const setup = "import { tools } from '../tools.js';";
@@ -782,7 +782,7 @@ describe('replays and tests', () => {
   });
 });
 
-/** When something is so, however long that takes. */
+/** Resolves when the condition holds. */
 async function settled(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 10));
 }

@@ -1,13 +1,13 @@
 import type { agentAsTool, defineTool, LLMProvider, ToolRegistry } from 'toolwright';
 
-/** What a program of its own takes from the sources, and a test from the package. */
+/** The exports that a separate program takes from the sources, and a test from the package. */
 interface Library {
   readonly agentAsTool: typeof agentAsTool;
   readonly defineTool: typeof defineTool;
   readonly ToolRegistry: typeof ToolRegistry;
 }
 
-/** Makes the call that the user names, and says what it heard of it. */
+/** Makes the call that the user names, and repeats the result. */
 export const ordering: LLMProvider = {
   async chat({ messages }) {
     const last = messages.at(-1);
@@ -22,7 +22,7 @@ export const ordering: LLMProvider = {
   },
 };
 
-/** A tool that is asked about, and an agent that uses it. */
+/** A tool that needs an approval, and an agent that uses it. */
 export function orderingTools(library: Library, where: string): ToolRegistry {
   const placeOrder = library.defineTool({
     name: 'place_order',

@@ -14,9 +14,9 @@ import { ordering, orderingTools } from './ordering.js';
 
 builtFile('dist/inspector/page.js');
 
-// An inspector over a file in which another process keeps its runs.
+// The inspector uses a file in which another process stores its runs.
 
-describeBrowser('the page of an inspector, and a run of another process', (browser) => {
+describeBrowser('a run of another process in the page of an inspector', (browser) => {
   let program: BuiltProgram;
   const folder = mkdtempSync(join(tmpdir(), 'inspector-other-'));
   const ends: (() => unknown)[] = [];
@@ -48,7 +48,7 @@ describeBrowser('the page of an inspector, and a run of another process', (brows
     return { page, faults, other };
   }
 
-  test('is shown as it comes, and approved, edited and refused at the page', async () => {
+  test('appears without a reload, and can be approved, edited and refused', async () => {
     const { page, faults, other } = await open('answers');
     other.write('begin order\n');
     const card = page.getByRole('region', { name: /Waiting run/ });
@@ -89,7 +89,7 @@ describeBrowser('the page of an inspector, and a run of another process', (brows
     expect(faults).toEqual([]);
   });
 
-  test('tells which agent asks, and a yes that stands there lets later calls of the other process through', async () => {
+  test('shows which agent asks, and a remembered approval applies to later calls of the other process', async () => {
     const { page, faults, other } = await open('standing');
     other.write('begin agent\n');
     const card = page.getByRole('region', { name: /Waiting run/ });

@@ -34,18 +34,18 @@ describeBrowser('the page of an inspector', (browser) => {
   async function visit(url: string, options: Parameters<typeof browser.newPage>[0] = {}): Promise<TestPage> {
     const opened = await browser.newPage(options);
     await opened.page.goto(url);
-    // The tools are asked for when the page hears of keys.
+    // The page requests the tools once it listens for keys.
     if (url.includes('#token=')) await opened.page.getByText(/ of \d+ tools/).waitFor();
     return opened;
   }
 
-  test('the page of createInspector shows a tool, and what is known of it', async () => {
+  test('the page of createInspector shows a tool and its details', async () => {
     const { url } = await serve(shop());
     const { page, faults } = await visit(url);
     expect(page.url()).not.toContain('token');
     await page.getByRole('link', { name: /find_orders/ }).click();
     await page.getByRole('heading', { name: 'find_orders', level: 1 }).waitFor();
-    // What is known of it is asked for by then.
+    // The details have been requested by then.
     await page.getByRole('heading', { name: 'Sent to models' }).waitFor();
     const text = (await page.locator('main').textContent()) ?? '';
     for (const known of ['ShopTools.findOrders', '@Param, metadata', 'reads only', 'policy onlyForUsers'])
@@ -59,7 +59,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('the page of createInspector shows the connections of its tools, and why one is lost', async () => {
+  test('the page of createInspector shows the connections of its tools, and why one was lost', async () => {
     const [kept, lost, bank] = await Promise.all([listen(shop()), listen(shop()), serveOddly(shop())]);
     ends.push(() => bank[Symbol.asyncDispose](), kept.close);
     const tools = shop();
@@ -85,7 +85,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('the page of createInspector calls a tool by its form, through unions, lists, tuples and recursion', async () => {
+  test('the page of createInspector calls a tool with a form that has unions, lists, tuples and recursion', async () => {
     const { url } = await serve(shop());
     const { page, faults } = await visit(url);
     await page.goto(`${url.replace(/#.*/, '')}#/tools/plant`);
@@ -113,7 +113,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('the page of createInspector shows a form and its JSON beside it, each as the other has it', async () => {
+  test('the page of createInspector keeps a form and the JSON beside it in sync', async () => {
     const { url } = await serve(payments());
     const { page, faults } = await visit(url);
     await page.goto(`${url.replace(/#.*/, '')}#/tools/pay`);
@@ -123,7 +123,7 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.getByLabel('token required').fill('t1');
     const json = page.getByLabel('Arguments as text');
     expect(JSON.parse(await json.inputValue())).toEqual({ by: { kind: 'card', token: 't1' } });
-    // The constant is chosen by its alternative alone.
+    // The alternative alone determines the constant.
     expect(await page.getByLabel(/^kind/).count()).toBe(0);
     await form.selectOption('On account');
     await page.getByLabel('days').fill('30');
@@ -141,7 +141,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('the page of createInspector shows what is doubtful in a tool', async () => {
+  test('the page of createInspector shows warnings about a tool', async () => {
     const { url } = await serve(payments());
     const { page } = await visit(url);
     await page.getByRole('link', { name: /pay.*2 warnings/ }).click();
@@ -153,7 +153,7 @@ describeBrowser('the page of an inspector', (browser) => {
     ]);
   });
 
-  test('the page of createInspector sends text as a model does, in a chosen scope, and tells of repairs', async () => {
+  test('the page of createInspector sends text like a model, in a chosen scope, and shows repairs', async () => {
     const { url } = await serve(shop());
     const { page } = await visit(url);
     await page.goto(`${url.replace(/#.*/, '')}#/tools/find_orders`);
@@ -171,7 +171,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(await result.getByLabel('The call as a scripted reply').textContent()).toContain('toolCalls');
   });
 
-  test('the page of createInspector approves, edits and answers what a run waits for, and shows its timeline', async () => {
+  test('the page of createInspector approves, edits and answers the waits of a run, and shows its timeline', async () => {
     const tools = shop();
     const store = new MemoryRunStore();
     const { url } = await serve(tools, { store });
@@ -217,7 +217,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('the page of createInspector finds runs, shows an entry of one beside its timeline, and folds long waits', async () => {
+  test('the page of createInspector finds runs, shows a timeline entry, and shortens long waits', async () => {
     const tools = shop();
     const { url } = await serve(tools);
     const { page, faults } = await visit(url);
@@ -271,7 +271,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('the page of createInspector shows a run while it runs, and its end as it comes', async () => {
+  test('the page of createInspector updates a run while it runs and when it ends', async () => {
     const tools = shop();
     const { url } = await serve(tools);
     const { page, faults } = await visit(url);
@@ -316,7 +316,7 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.getByText('Nothing is waiting.').waitFor();
   });
 
-  test('the page of createInspector chats with the offline stand-in and the configured model, as it writes', async () => {
+  test('the page of createInspector streams chats with the offline model and the configured model', async () => {
     let goOn: () => void = () => {};
     const written = new Promise<void>((resolve) => {
       goOn = resolve;
@@ -358,7 +358,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('the page of createInspector answers approvals in the chat, by a form too, asks again and stops', async () => {
+  test('the page of createInspector answers approvals in the chat, also with a form, retries and stops', async () => {
     const gate = Promise.withResolvers<void>();
     const order = { toolCalls: [{ name: 'place_order', arguments: { sku: 'a', amount: 2 } }] };
     const provider = new ScriptedProvider([
@@ -449,7 +449,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('the page of createInspector replays a recording after a change, shows what is different, and writes a test that passes', async () => {
+  test('the page of createInspector replays a recording after a change, shows the difference, and writes a test', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'inspector-'));
     ends.push(() => rmSync(folder, { recursive: true }));
     const tools = shop();
@@ -490,7 +490,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(runTest(folder, 'plant-an-oak.test.ts')).toMatchObject({ status: 0 });
   });
 
-  test('the page of createInspector shows texts of others harmlessly', async () => {
+  test('the page of createInspector escapes untrusted texts', async () => {
     const tools = shop();
     const { url } = await serve(tools);
     const { page, faults } = await visit(`${url}`);
@@ -521,7 +521,7 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('the page of createInspector cannot be used by a page of another origin, nor without its token', async () => {
+  test('the page of createInspector does not work from another origin or without its token', async () => {
     const { url, inspector } = await serve(shop());
     const other = await serve(shop());
     const { page } = await visit(other.url);
@@ -531,7 +531,7 @@ describeBrowser('the page of an inspector', (browser) => {
       headers: { authorization: 'Bearer ${inspector.token}', 'content-type': 'application/json' },
       body: '{"tool":"find_orders","arguments":{"customerId":"c"}}',
     }).then(() => 'called', (error) => String(error))`;
-    // Its own policy keeps it from calling, so that it is asked without one, as the page of an attacker would.
+    // A page's own policy blocks the request, so it is sent without one, as an attacker's page would.
     const session = await page.context().newCDPSession(page);
     await session.send('Page.setBypassCSP', { enabled: true });
     await page.reload();
@@ -548,7 +548,7 @@ describeBrowser('the page of an inspector', (browser) => {
     ['light', 360],
     ['dark', 360],
   ] as const)(
-    'the page of createInspector can be read by everybody, %s, at %i px',
+    'the page of createInspector passes the accessibility checks, %s, at %i px',
     async (colorScheme, width) => {
       const tools = shop();
       const provider = new ScriptedProvider([
@@ -618,7 +618,7 @@ describeBrowser('the page of an inspector', (browser) => {
     },
   );
 
-  test('the page of createInspector is used without a mouse', async () => {
+  test('the page of createInspector can be used without a mouse', async () => {
     const { url } = await serve(shop());
     const { page } = await visit(url);
     await page.getByRole('link', { name: /find_orders/ }).waitFor();
@@ -640,12 +640,12 @@ describeBrowser('the page of an inspector', (browser) => {
   });
 });
 
-/** An element of the page, whose types are not those of Node. */
+/** An element of the page; the DOM types are not available here. */
 interface Styled {
   readonly style: { readonly width: string };
 }
 
-/** Runs a written test by Jest, beside the tools that its setup names. */
+/** Runs a generated test in Jest, with the tools that its setup imports. */
 function runTest(folder: string, name: string): { readonly status: number | null; readonly output: string } {
   const root = process.cwd();
   const shopFile = JSON.stringify(join(import.meta.dirname, 'shop.ts'));

@@ -1,5 +1,5 @@
-// A process that runs a shop over a file, has no page, and is told what to do by lines: `begin order`, `begin agent`,
-// `recover`. It says what became of it.
+// A process without a page that runs a shop over a file and reads commands from lines: `begin order`, `begin agent`,
+// `recover`. It prints the outcome.
 import { createInterface } from 'node:readline';
 import { SqliteRunStore } from '../../../src/durable/stores/index.js';
 import {

@@ -53,7 +53,7 @@ function userOf(context: ToolContext | undefined): unknown {
   return context && Reflect.get(context.data, 'user');
 }
 
-/** What the tests find in every text that others write. */
+/** A hostile text that the tests place wherever others can write text. */
 export const HOSTILE =
   '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\u202e\u001b[31m\u0000';
 
@@ -80,7 +80,7 @@ export function shop(): ToolRegistry {
   );
 }
 
-/** A registry with a tool of which a form shows a union, and of which much can be doubted. */
+/** A registry with a tool whose form has a union and which causes many warnings. */
 export function payments(): ToolRegistry {
   const card = {
     type: 'object',
