@@ -31,18 +31,12 @@ test.each([
   ['toolboxes', 'files', /toolboxes is 'files'/],
   ['permissions', 'read-only', /permissions is 'read-only'/],
   ['permissions', { rules: { decision: 'deny', path: '**' } }, /rules/],
-])(
-  'toolwright agent refuses a configuration whose %s are %j',
-  async (option, value, told) => {
-    process.env.XDG_STATE_HOME = newFolder();
-    const folder = newFolder({ 'agent.json': JSON.stringify({ [option]: value }) });
-    const { code, error } = await runCommand(
-      ['agent', folder, '--offline', '--config', 'agent.json'],
-      folder,
-    );
-    expect([code, error]).toEqual([1, expect.stringMatching(told)]);
-  },
-);
+])('toolwright agent refuses a configuration whose %s are %j', async (option, value, told) => {
+  process.env.XDG_STATE_HOME = newFolder();
+  const folder = newFolder({ 'agent.json': JSON.stringify({ [option]: value }) });
+  const { code, error } = await runCommand(['agent', folder, '--offline', '--config', 'agent.json'], folder);
+  expect([code, error]).toEqual([1, expect.stringMatching(told)]);
+});
 
 test('toolwright agent refuses a pending approval and exits if the user presses Ctrl-D', async () => {
   process.env.XDG_STATE_HOME = newFolder();

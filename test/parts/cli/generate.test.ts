@@ -59,11 +59,14 @@ describe('toolwright generate', () => {
     ['js', "from './tools.js';"],
     ['ts', "from './tools.ts';"],
     ['none', "from './tools';"],
-  ])('--import-ending %s sets the ending of relative imports, regardless of tsconfig.json', async (ending, line) => {
-    using project = smallProject({ 'src/tools.ts': TOOLS });
-    await runCommand(['generate', '--import-ending', ending], project.folder);
-    expect(read(project, 'src/toolwright.gen.ts')).toContain(line);
-  });
+  ])(
+    '--import-ending %s sets the ending of relative imports, regardless of tsconfig.json',
+    async (ending, line) => {
+      using project = smallProject({ 'src/tools.ts': TOOLS });
+      await runCommand(['generate', '--import-ending', ending], project.folder);
+      expect(read(project, 'src/toolwright.gen.ts')).toContain(line);
+    },
+  );
 
   test('escapes the names of files, exports and properties', async () => {
     const file = "src/x'; throw 1; import '.ts";
@@ -216,22 +219,19 @@ describe('toolwright generate', () => {
 const NOT_SUPPORTED = 'is not supported: 5.9, 6.0, 7.0 and 7.1 work';
 
 describe('the compiler', () => {
-  test.each(VERSIONS)(
-    'is the project’s TypeScript: %s generates, checks and watches',
-    async (version) => {
-      using project = smallProject({ 'src/tools.ts': TOOLS });
-      withTypeScript(project, compilerPackage(version));
-      const { code, out, error } = await runCommand(['generate'], project.folder);
-      expect({ code, error }).toEqual({ code: 0, error: '' });
-      expect(out).toContain('src/toolwright.gen.ts written: 1 toolset, 1 tool\n');
-      expect((await runCommand(['generate', '--check'], project.folder)).code).toBe(0);
-      await using command = watching(project);
-      await command.said('is up to date');
-      project.write('src/tools.ts', TOOLS.replace('x: string', 'x: boolean'));
-      await command.said('written');
-      expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");
-    },
-  );
+  test.each(VERSIONS)('is the project’s TypeScript: %s generates, checks and watches', async (version) => {
+    using project = smallProject({ 'src/tools.ts': TOOLS });
+    withTypeScript(project, compilerPackage(version));
+    const { code, out, error } = await runCommand(['generate'], project.folder);
+    expect({ code, error }).toEqual({ code: 0, error: '' });
+    expect(out).toContain('src/toolwright.gen.ts written: 1 toolset, 1 tool\n');
+    expect((await runCommand(['generate', '--check'], project.folder)).code).toBe(0);
+    await using command = watching(project);
+    await command.said('is up to date');
+    project.write('src/tools.ts', TOOLS.replace('x: string', 'x: boolean'));
+    await command.said('written');
+    expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");
+  });
 
   test.each([
     ['5.8.3', {}, {}],

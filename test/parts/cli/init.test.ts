@@ -220,22 +220,19 @@ export default defineConfig({ plugins: [paths()], test: {} });
 };
 
 describe('toolwright init', () => {
-  test.each(Object.entries(KINDS))(
-    '%s: adds the required lines and keeps all others',
-    async (_, kind) => {
-      using project = smallProject({ 'src/tools.ts': TOOLS, ...kind.files }, kind.options);
-      const { code, out, error } = await runCommand(['init'], project.folder);
-      expect({ code, error }).toEqual({ code: 0, error: '' });
-      for (const [path, lines] of Object.entries(kind.added)) {
-        const before = kind.files[path] ?? '';
-        const after = read(project, path);
-        expect(after.split('\n').filter((line) => !before.split('\n').includes(line))).toEqual(lines);
-        for (const comment of before.match(/\/\/.*|\/\*.*?\*\//g) ?? []) expect(after).toContain(comment);
-        for (const line of lines) expect(out).toContain(`+${line}`);
-      }
-      expect(existsSync(join(project.folder, 'src/toolwright.gen.ts'))).toBe(true);
-    },
-  );
+  test.each(Object.entries(KINDS))('%s: adds the required lines and keeps all others', async (_, kind) => {
+    using project = smallProject({ 'src/tools.ts': TOOLS, ...kind.files }, kind.options);
+    const { code, out, error } = await runCommand(['init'], project.folder);
+    expect({ code, error }).toEqual({ code: 0, error: '' });
+    for (const [path, lines] of Object.entries(kind.added)) {
+      const before = kind.files[path] ?? '';
+      const after = read(project, path);
+      expect(after.split('\n').filter((line) => !before.split('\n').includes(line))).toEqual(lines);
+      for (const comment of before.match(/\/\/.*|\/\*.*?\*\//g) ?? []) expect(after).toContain(comment);
+      for (const line of lines) expect(out).toContain(`+${line}`);
+    }
+    expect(existsSync(join(project.folder, 'src/toolwright.gen.ts'))).toBe(true);
+  });
 
   test.each(Object.entries(KINDS))('%s: changes nothing the second time', async (_, { files, options }) => {
     using project = smallProject({ 'src/tools.ts': TOOLS, ...files }, options);

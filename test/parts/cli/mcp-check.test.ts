@@ -129,13 +129,16 @@ describe('toolwright mcp check', () => {
     },
   );
 
-  test.each(['http://', 'HTTPS://[/mcp'])('reports the invalid URL %s in one line with exit code 2', async (url) => {
-    const { code, error } = await check(url);
-    expect({ code, error }).toEqual({
-      code: 2,
-      error: expect.stringMatching(/^[^\n]+ is not a valid URL[^\n]+\n$/),
-    });
-  });
+  test.each(['http://', 'HTTPS://[/mcp'])(
+    'reports the invalid URL %s in one line with exit code 2',
+    async (url) => {
+      const { code, error } = await check(url);
+      expect({ code, error }).toEqual({
+        code: 2,
+        error: expect.stringMatching(/^[^\n]+ is not a valid URL[^\n]+\n$/),
+      });
+    },
+  );
 
   test('reports a server whose sign-in hosts cannot find', async () => {
     await using wrong = await serve((_request, response) => {

@@ -577,35 +577,30 @@ function testRuns(): void {
   test.each([
     ['at its next write', 60_000, 'placed'],
     ['at the renewal of its lease', 3_000, undefined],
-  ])(
-    'cancelling a run in another process ends it there %s',
-    async (_, leaseMs, last) => {
-      const begun = Promise.withResolvers<void>();
-      const answered = Promise.withResolvers<string>();
-      const hold = defineTool({
-        name: 'hold',
-        description: 'Hold',
-        execute: (_args, { signal }) => {
-          begun.resolve();
-          signal?.addEventListener('abort', () => answered.resolve('aborted'));
-          return answered.promise;
-        },
-      });
-      const provider = new ScriptedProvider([{ content: '', toolCalls: [{ name: 'hold', arguments: {} }] }]);
-      const given = { ...config(), provider, tools: [hold], leaseMs };
-      const running = runToolLoop(given, [{ role: 'user', content: 'Hold' }]).catch(
-        (error: unknown) => error,
-      );
-      await begun.promise;
-      await runs('cancel', 'r1', '--reason', 'the shop is closed');
-      if (last !== undefined) answered.resolve(last);
-      const told = await running;
-      expect(told).toMatchObject({ code: 517 });
-      expect(String(told)).toContain(
-        "Run 'r1' has ended (aborted) elsewhere. The run was aborted: the shop is closed",
-      );
-    },
-  );
+  ])('cancelling a run in another process ends it there %s', async (_, leaseMs, last) => {
+    const begun = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<string>();
+    const hold = defineTool({
+      name: 'hold',
+      description: 'Hold',
+      execute: (_args, { signal }) => {
+        begun.resolve();
+        signal?.addEventListener('abort', () => answered.resolve('aborted'));
+        return answered.promise;
+      },
+    });
+    const provider = new ScriptedProvider([{ content: '', toolCalls: [{ name: 'hold', arguments: {} }] }]);
+    const given = { ...config(), provider, tools: [hold], leaseMs };
+    const running = runToolLoop(given, [{ role: 'user', content: 'Hold' }]).catch((error: unknown) => error);
+    await begun.promise;
+    await runs('cancel', 'r1', '--reason', 'the shop is closed');
+    if (last !== undefined) answered.resolve(last);
+    const told = await running;
+    expect(told).toMatchObject({ code: 517 });
+    expect(String(told)).toContain(
+      "Run 'r1' has ended (aborted) elsewhere. The run was aborted: the shop is closed",
+    );
+  });
 
   test('a NestJS application validates edited arguments, and recovers its runs for their owners', async () => {
     const [first = '', second = ''] = await suspend();
@@ -703,32 +698,29 @@ describePostgres('toolwright runs', (service) => {
     ['runs', 'show', 'r1'],
     ['runs', 'recover', 'worker.mjs'],
     ['inspect', 'tools.mjs'],
-  ])(
-    'toolwright %s %s creates no missing schema in PostgreSQL, and reports what to do',
-    async (...args) => {
-      folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
-      writeFileSync(join(folder, 'tools.mjs'), PING);
-      const schema = schemas.newSchema();
-      const ask = (name: string) => runCommand([...args, '--store', schemaAt(service, name)], folder);
-      expect(await ask(schema)).toEqual({
-        code: 1,
-        out: '',
-        error: expect.stringMatching(
-          /^toolwright: --store: There is no schema '\w+' in the database: [^\n]*\?schema=[^\n]+\n$/,
-        ),
-      });
-      const find = () => schemas.pool.query('SELECT to_regnamespace($1) AS found', [schema]);
-      expect((await find()).rows).toEqual([{ found: null }]);
-      await schemas.pool.query(`CREATE SCHEMA ${schema}`);
-      expect(await ask(schema)).toMatchObject({
-        code: 1,
-        error: expect.stringContaining(`The schema '${schema}' has no tables of toolwright`),
-      });
-      const { rows } = await schemas.pool.query('SELECT 1 FROM pg_tables WHERE schemaname = $1', [schema]);
-      expect(rows).toEqual([]);
-      rmSync(folder, { recursive: true });
-    },
-  );
+  ])('toolwright %s %s creates no missing schema in PostgreSQL, and reports what to do', async (...args) => {
+    folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
+    writeFileSync(join(folder, 'tools.mjs'), PING);
+    const schema = schemas.newSchema();
+    const ask = (name: string) => runCommand([...args, '--store', schemaAt(service, name)], folder);
+    expect(await ask(schema)).toEqual({
+      code: 1,
+      out: '',
+      error: expect.stringMatching(
+        /^toolwright: --store: There is no schema '\w+' in the database: [^\n]*\?schema=[^\n]+\n$/,
+      ),
+    });
+    const find = () => schemas.pool.query('SELECT to_regnamespace($1) AS found', [schema]);
+    expect((await find()).rows).toEqual([{ found: null }]);
+    await schemas.pool.query(`CREATE SCHEMA ${schema}`);
+    expect(await ask(schema)).toMatchObject({
+      code: 1,
+      error: expect.stringContaining(`The schema '${schema}' has no tables of toolwright`),
+    });
+    const { rows } = await schemas.pool.query('SELECT 1 FROM pg_tables WHERE schemaname = $1', [schema]);
+    expect(rows).toEqual([]);
+    rmSync(folder, { recursive: true });
+  });
 
   test('toolwright runs does not migrate tables of an older version, and reports what to do', async () => {
     const schema = schemas.newSchema();

@@ -38,6 +38,9 @@ test.each(['', '1st', '-x', 'with space', 'dots.in', 'ä', 'a'.repeat(65)])(
   },
 );
 
-test.each(['a', '_x', 'read_file', 'Read-File', 'a'.repeat(64)])('defineTool accepts %j as a name', (name) => {
-  expect(named(name).name).toBe(name);
-});
+test.each(['a', '_x', 'read_file', 'Read-File', 'a'.repeat(64)])(
+  'defineTool accepts %j as a name',
+  (name) => {
+    expect(named(name).name).toBe(name);
+  },
+);
