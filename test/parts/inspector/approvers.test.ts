@@ -42,7 +42,7 @@ const CLERK = { user: 'clerk' };
 const REFUSED = { code: 403, body: { error: expect.stringContaining("'refund'") } };
 
 describe('the inspector and approval.approver', () => {
-  test('without `answeredBy`, such a call of a run can be refused but not approved', async () => {
+  test('without `answeredBy`, the approval of such a run can only be refused', async () => {
     const store = new MemoryRunStore();
     const { ran, tools, ask, post } = await open({ store });
     const run = await runToolLoop({ provider: script(), model: 'm', tools, store }, hello, { owner: OWNER });
@@ -59,7 +59,7 @@ describe('the inspector and approval.approver', () => {
     expect(ran).toEqual([]);
   });
 
-  test('a configured user can approve such a call, unless the user is the owner', async () => {
+  test('a configured user can approve the call, unless the user owns the run', async () => {
     for (const [answeredBy, code] of [
       [OWNER, 403],
       [CLERK, 200],

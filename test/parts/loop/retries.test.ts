@@ -24,7 +24,7 @@ describe('retries', () => {
     ]);
   });
 
-  test('are counted anew after a success of the tool', async () => {
+  test('start again from zero after a success of the tool', async () => {
     const errs = [bad('a'), good('a'), bad('a'), bad('a'), good('a'), bad('a'), bad('a')];
     const { run } = await runScript([...errs, done], { tools: [numberTool('a')] });
     expect(run).toMatchObject({ status: 'completed', iterations: 8 });
@@ -33,7 +33,7 @@ describe('retries', () => {
     expect(over.run).toMatchObject({ status: 'failed', iterations: 8, error: { code: 503 } });
   });
 
-  test('are not counted anew after a success of another tool', async () => {
+  test('do not start again after a success of another tool', async () => {
     const script = [bad('a'), good('b'), bad('a'), good('b'), bad('a'), done];
     const { run } = await runScript(script, { tools: [numberTool('a'), numberTool('b')] });
     expect(run).toMatchObject({ status: 'failed', iterations: 5 });

@@ -101,7 +101,7 @@ describe('leaving the iteration aborts the run', () => {
     expect([requests.length, (await run.result).iterations]).toEqual([0, 0]);
   });
 
-  test('at step-end, where the calls have results and no further request is made', async () => {
+  test('at step-end, after the results of the calls and before the next request', async () => {
     const result = await leaveAt(
       streamScript([{ toolCalls: calls }, { content: 'x' }], { tools: [numberTool('a')] }),
       'step-end',
