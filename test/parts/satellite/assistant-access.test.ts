@@ -32,7 +32,7 @@ describe('a token', () => {
     expect(server.provider.requests).toEqual([]);
   });
 
-  test('is needed to read a conversation as well, and is asked for before a body is looked at', async () => {
+  test('is also required to read a conversation, and is checked before the body', async () => {
     await using server = await start({ token: 'secret' });
     expect((await server.send('/v1/chat/c1')).status).toBe(401);
     expect((await server.post('{')).status).toBe(401);
@@ -65,7 +65,7 @@ describe('a rate limit', () => {
     expect([status, body.error.message]).toEqual([500, 'something went wrong here']);
   });
 
-  test('sees who asks, and cannot use up the body', async () => {
+  test('receives the request, but cannot consume its body', async () => {
     const seen: unknown[] = [];
     await using server = await start({
       rateLimit: async (request) => {
@@ -84,7 +84,7 @@ describe('pages of other origins', () => {
     headers: { origin: ORIGIN, 'access-control-request-method': 'POST' },
   };
 
-  test('are told nothing by default', async () => {
+  test('get no CORS headers by default', async () => {
     await using server = await start({});
     const { headers, status } = await server.post(HI, { origin: ORIGIN });
     expect([status, [...headers.keys()].filter((name) => name.startsWith('access-control'))]).toEqual([
@@ -94,7 +94,7 @@ describe('pages of other origins', () => {
     expect((await server.send('/v1/chat', preflight)).status).toBe(405);
   });
 
-  test('may send requests if they are listed, also get errors, and preflight without a token', async () => {
+  test('can send requests, read errors and preflight without a token if they are listed', async () => {
     await using server = await start({ cors: { origins: [ORIGIN] }, token: 'secret' });
     const asked = await server.send('/v1/chat', preflight);
     expect([asked.status, Object.fromEntries(asked.headers)]).toEqual([
@@ -120,7 +120,7 @@ describe('pages of other origins', () => {
     },
   );
 
-  test('may all send requests if the option allows every origin', async () => {
+  test('are all allowed if the option allows every origin', async () => {
     await using server = await start({ cors: { origins: '*' } });
     const { headers } = await server.post(HI, { origin: 'https://any.example' });
     expect([headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual(['*', null]);
@@ -138,7 +138,7 @@ describe('the system prompt', () => {
     ]);
   });
 
-  test('may depend on who asks', async () => {
+  test('can depend on the request', async () => {
     await using server = await start({
       systemPrompt: async ({ headers }) => `You serve ${headers.get('x-site')}.`,
     });

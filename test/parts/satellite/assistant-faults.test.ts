@@ -11,13 +11,13 @@ const HI = { role: 'user', content: 'Hi' };
 const RULE =
   'conversation_id must be 1 to 128 letters, digits and . _ ~ : @ -, beginning with a letter or a digit';
 
-/** Every wrong body, its code, and what the message says. */
+/** Invalid bodies with the code and the message of the error. */
 const WRONG_BODIES: readonly (readonly [string, unknown, string, string])[] = [
-  ['no JSON', '{"messages":', 'invalid_json', 'the body is not JSON'],
-  ['nothing', '', 'invalid_json', 'the body is not JSON'],
+  ['broken JSON', '{"messages":', 'invalid_json', 'the body is not JSON'],
+  ['an empty body', '', 'invalid_json', 'the body is not JSON'],
   ['an array', [HI], 'invalid_request', 'the body must be an object'],
   ['null', 'null', 'invalid_request', 'the body must be an object'],
-  ['a text', '"Hi"', 'invalid_request', 'the body must be an object'],
+  ['a JSON string', '"Hi"', 'invalid_request', 'the body must be an object'],
   ['no messages', {}, 'invalid_request', 'messages must be an array with at least one message'],
   [
     'empty messages',
@@ -115,7 +115,7 @@ describe('an invalid request', () => {
     'application/jsonp',
     'multipart/form-data',
     '',
-  ])('content type %j is refused, so that no form of a foreign page can send one', async (type) => {
+  ])('content type %j is refused, so that forms of other pages cannot send it', async (type) => {
     await using server = await AssistantServer.start([]);
     const { status, body } = await server.post({ messages: [HI] }, { 'content-type': type });
     expect([status, body.error.code]).toEqual([415, 'unsupported_media_type']);
@@ -152,7 +152,7 @@ describe('an invalid request', () => {
   });
 
   test.each(['TRACE /v1/chat', 'GET http://else/v1', 'GET *'])(
-    '%s over the wire gets an answer',
+    'the raw request %s gets an error response',
     async (line) => {
       await using server = await AssistantServer.start([]);
       const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
@@ -187,7 +187,7 @@ describe('a body that is too large', () => {
     expect([answer.status, answer.body.error.code]).toEqual([413, 'body_too_large']);
   });
 
-  test('the refusal arrives although the rest is still being sent', async () => {
+  test('the refusal arrives although the client is still sending', async () => {
     await using server = await AssistantServer.start([], { maxBodyBytes: 1000 });
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
     const head = 'POST /v1/chat HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
@@ -204,15 +204,15 @@ describe('a body that is too large', () => {
   });
 
   test.each([
-    ['of an announced length', 'content-length: 9000000', (body: string) => body],
+    ['with Content-Length', 'content-length: 9000000', (body: string) => body],
     [
-      'without one',
+      'without Content-Length',
       'transfer-encoding: chunked',
       (body: string) => `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
     ],
-    ['to a path where there is nothing', 'content-length: 9000000', (body: string) => body, '/v2/chat'],
+    ['to an unknown path', 'content-length: 9000000', (body: string) => body, '/v2/chat'],
   ])(
-    '%s: a client that reads nothing before it has sent all of it gets its answer, and may ask again',
+    'a client that sends everything before it reads gets the refusal and can send another request: %s',
     async (_what, length, encode, path = '/v1/chat') => {
       await using server = await AssistantServer.start([]);
       const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
@@ -237,7 +237,7 @@ describe('a body that is too large', () => {
 });
 
 describe('a client that disconnects', () => {
-  test('in the middle of its body does no harm, and is not an error of the server', async () => {
+  test('in the middle of its body does not affect the server and is not logged', async () => {
     const logged: string[] = [];
     const log = (message: string): void => void logged.push(message);
     const ended = Promise.withResolvers<void>();
@@ -289,7 +289,7 @@ describe('a failed request changes nothing', () => {
     expect((await server.send('/v1/chat/c1')).status).toBe(404);
   });
 
-  test('the reasons are logged, and a logger that throws changes nothing', async () => {
+  test('the reasons are logged, even if the logger throws', async () => {
     const entries: unknown[] = [];
     const nothing = (): void => {};
     const error = (message: string, fields?: object): void => {
@@ -313,7 +313,7 @@ describe('a failed request changes nothing', () => {
     ]);
   });
 
-  test('a conversation has an end, and the message says so', async () => {
+  test('a conversation over maxMessages is refused as full', async () => {
     await using server = await AssistantServer.start([{ content: 'One.' }, { content: 'Two.' }], {
       maxMessages: 4,
     });
@@ -324,16 +324,16 @@ describe('a failed request changes nothing', () => {
   });
 });
 
-describe('a model that answers strangely', () => {
+describe('an unusual reply of the model', () => {
   test.each([
-    ['nothing', undefined, ''],
+    ['an undefined reply', undefined, ''],
     ['a reply without text', { content: null, toolCalls: [], finishReason: 'stop' }, ''],
     [
-      'native calls',
+      'a reply with native calls',
       { content: 'x', toolCalls: [{ id: 'c', name: 'a', arguments: {} }], finishReason: 'tool_calls' },
       'x',
     ],
-  ])('%s', async (_what, reply, content) => {
+  ])('%s becomes an error or plain text', async (_what, reply, content) => {
     const provider = { chat: async () => reply as never };
     await using server = await AssistantServer.start([], { provider });
     const { status, body } = await server.say('c1', 'Hi');
@@ -341,7 +341,7 @@ describe('a model that answers strangely', () => {
     expect(body).not.toHaveProperty('tool_request');
   });
 
-  test('a request that was cut off or filtered is text: it may not be whole', async () => {
+  test('a truncated or filtered tool request is returned as text', async () => {
     for (const finishReason of ['length', 'content_filter'] as const) {
       await using server = await AssistantServer.start([{ content: requestText('a'), finishReason }]);
       const { body } = await server.say('c1', 'Hi');
@@ -349,7 +349,7 @@ describe('a model that answers strangely', () => {
     }
   });
 
-  test('a request that is nested too deep to be written is text', async () => {
+  test('a tool request that is nested too deeply is returned as text', async () => {
     const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
     const content = `{"tool_request":{"name":"a","arguments":{"deep":${deep}}}}`;
     await using server = await AssistantServer.start([{ content }]);
@@ -358,7 +358,7 @@ describe('a model that answers strangely', () => {
   });
 });
 
-describe('an author’s mistake', () => {
+describe('invalid options of createAssistantHandler', () => {
   const provider = new ScriptedProvider([]);
   test.each([
     [{}, ['provider is missing', 'model is missing']],

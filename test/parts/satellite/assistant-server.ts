@@ -7,7 +7,7 @@ import {
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 import { type RunningServer, serve } from '../../setup/loopback.js';
 
-/** What an answer over the wire was. */
+/** An HTTP response with its parsed body. */
 export interface WireAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -15,7 +15,7 @@ export interface WireAnswer {
   readonly body: any;
 }
 
-/** An assistant behind real HTTP with a scripted model. */
+/** An assistant behind a real HTTP server with a scripted model. */
 export class AssistantServer implements AsyncDisposable {
   readonly provider: ScriptedProvider;
   readonly #server: RunningServer;
@@ -38,7 +38,7 @@ export class AssistantServer implements AsyncDisposable {
     return this.#server.url;
   }
 
-  /** What the model was given, request by request. */
+  /** The messages that the model received, request by request. */
   get histories(): readonly (readonly { readonly role: string; readonly content: unknown }[])[] {
     return this.provider.requests.map(({ messages }) => messages);
   }
@@ -52,7 +52,7 @@ export class AssistantServer implements AsyncDisposable {
     });
   }
 
-  /** Says messages in a conversation. */
+  /** Sends messages to a conversation. */
   say(conversationId: string, ...messages: readonly (ChatMessage | string)[]): Promise<WireAnswer> {
     return this.post({
       conversation_id: conversationId,
@@ -72,12 +72,12 @@ export class AssistantServer implements AsyncDisposable {
   }
 }
 
-/** A message that asks for a tool. */
+/** A reply of the model that requests a tool. */
 export function requestText(name: string, args: Readonly<Record<string, unknown>> = {}): string {
   return JSON.stringify({ tool_request: { name, arguments: args } });
 }
 
-/** What a tool gave. */
+/** The result of a tool. */
 export function toolResult(content: string, name = 'lookup_weather'): ChatMessage {
   return { role: 'tool_result', name, content };
 }

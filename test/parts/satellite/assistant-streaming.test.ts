@@ -17,7 +17,7 @@ function textsOf(events: readonly ReadEvent[]): string[] {
   return events.flatMap(({ event, data }) => (event === 'text-delta' ? [data.text] : []));
 }
 
-/** A model that writes the first piece and waits for `goOn` or an abort before the second. */
+/** A model that writes the first piece and then waits for `goOn` or an abort. */
 class HaltingModel implements LLMProvider {
   readonly goOn = Promise.withResolvers<void>();
   readonly aborted = Promise.withResolvers<void>();
@@ -64,7 +64,7 @@ describe('Accept: text/event-stream', () => {
     expect(events[0]?.data).toMatchObject({ message: { content: '' }, tool_request: { name: 'lookup' } });
   });
 
-  test('text that only began like one is shown at its end', async () => {
+  test('text that only starts like a tool request is sent at its end', async () => {
     await using server = await AssistantServer.start([{ content: ' {"a": 1} is JSON' }]);
     expect(textsOf(await eventsOf(server.url)).join('')).toBe(' {"a": 1} is JSON');
   });
@@ -92,26 +92,21 @@ describe('Accept: text/event-stream', () => {
   });
 
   test.each([
-    ['dies', new Error('connection lost')],
-    ['just stops', undefined],
-  ])(
-    'of a tool request whose model %s in its middle nothing is shown, and nothing stays',
-    async (_what, end) => {
-      const provider: LLMProvider = {
-        chat: async () => Promise.reject(new Error('it was asked without a stream')),
-        async *stream() {
-          for (const text of [' ', '{"tool_', 'request":{"name":"a"']) yield { type: 'text-delta', text };
-          if (end) throw end;
-        },
-      };
-      await using server = await AssistantServer.start([], { provider });
-      const events = await eventsOf(server.url);
-      expect(events.map(({ event, data }) => [event, data.error.code])).toEqual([
-        ['error', 'provider_failed'],
-      ]);
-      expect((await server.send('/v1/chat/c1')).status).toBe(404);
-    },
-  );
+    ['throws', new Error('connection lost')],
+    ['stops', undefined],
+  ])('if the model %s inside a tool request, no text is sent and nothing is stored', async (_what, end) => {
+    const provider: LLMProvider = {
+      chat: async () => Promise.reject(new Error('it was asked without a stream')),
+      async *stream() {
+        for (const text of [' ', '{"tool_', 'request":{"name":"a"']) yield { type: 'text-delta', text };
+        if (end) throw end;
+      },
+    };
+    await using server = await AssistantServer.start([], { provider });
+    const events = await eventsOf(server.url);
+    expect(events.map(({ event, data }) => [event, data.error.code])).toEqual([['error', 'provider_failed']]);
+    expect((await server.send('/v1/chat/c1')).status).toBe(404);
+  });
 
   test('an invalid request gets the same status as without events', async () => {
     await using server = await AssistantServer.start([]);
@@ -125,7 +120,7 @@ describe('Accept: text/event-stream', () => {
     ['*/*', false],
     ['application/json', false],
     ['text/event-streams', false],
-  ])('%j: %p', async (accept, isStream) => {
+  ])('an Accept header of %j gives an event stream: %p', async (accept, isStream) => {
     await using server = await AssistantServer.start([{ content: 'Hello.' }]);
     const { headers } = await server.post(HI, { accept });
     expect(headers.get('content-type')?.startsWith('text/event-stream')).toBe(isStream);
@@ -148,7 +143,7 @@ describe('Accept: text/event-stream', () => {
     expect(text).toMatch(/: still there\n\n[\s\S]*event: response\n/);
   });
 
-  test('a pause that is longer than any timer brings no flood of comments', async () => {
+  test('a heartbeat longer than the maximum of a timer sends no comments', async () => {
     const provider = new HaltingModel();
     await using server = await AssistantServer.start([], { provider, heartbeatMs: 2 ** 31 });
     const answer = server.post(HI, { accept: 'text/event-stream' });
@@ -172,7 +167,7 @@ describe('Accept: text/event-stream', () => {
 describe('text is held back while it may become a tool request', () => {
   const piece = fc.oneof(fc.string(), fc.constantFrom(' ', '\n', '{', '"tool_request"', requestText('a')));
 
-  test('whatever the model writes and however it is cut: all of it is shown, or nothing of a request', () => {
+  test('any text in chunks of any size is sent completely, or not at all if it is a tool request', () => {
     fc.assert(
       fc.property(fc.array(piece), fc.boolean(), (pieces, comesWhole) => {
         const content = pieces.join('');

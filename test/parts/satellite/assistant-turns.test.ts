@@ -6,7 +6,7 @@ import type { LLMProvider, LLMRequest, LLMResponse } from 'toolwright';
 import { MemoryConversationStore, SqliteConversationStore } from 'toolwright/satellite';
 import { AssistantServer, requestText, toolResult } from './assistant-server.js';
 
-/** A model that answers when it is told to, and whose requests can be waited for. */
+/** A model that answers on command and whose requests can be awaited. */
 class PatientModel implements LLMProvider {
   readonly requests: LLMRequest[] = [];
   readonly #answers: ((content: string) => void)[] = [];
@@ -20,7 +20,7 @@ class PatientModel implements LLMProvider {
     return promise;
   }
 
-  /** When it has been asked so often. */
+  /** Waits until the model has received this many requests. */
   async asked(times: number): Promise<void> {
     while (this.requests.length < times) {
       await this.#asked.promise;
@@ -28,7 +28,7 @@ class PatientModel implements LLMProvider {
     }
   }
 
-  /** Answers the oldest request that waits. */
+  /** Answers the oldest waiting request. */
   answer(content: string): void {
     this.#answers.shift()?.(content);
   }
@@ -53,7 +53,7 @@ describe('two concurrent requests of one conversation', () => {
     expect(provider.requests[2]?.messages.map(({ content }) => content)).toEqual(['One', '1', 'Two']);
   });
 
-  test('who goes away while it waits is not served, and those behind keep their place', async () => {
+  test('a client that disconnects while waiting is skipped, and later requests stay in order', async () => {
     const provider = new PatientModel();
     await using server = await AssistantServer.start([], { provider });
     const first = server.say('c1', 'One');
@@ -109,7 +109,7 @@ describe('two concurrent requests of one conversation', () => {
 });
 
 describe('a client that disconnects', () => {
-  test('ends the request to the model, also of one that ignores it, and nothing is logged as an error', async () => {
+  test('aborts the model request, even if the model ignores it, and nothing is logged', async () => {
     const provider = new PatientModel();
     const logged: string[] = [];
     const log = (message: string): void => void logged.push(message);
@@ -151,7 +151,7 @@ describe('the turn id', () => {
     expect(server.histories).toHaveLength(1);
   });
 
-  test('also a result, although its request is no longer pending, and also as events', async () => {
+  test('a repeated result gets the same reply, also as events', async () => {
     await using server = await AssistantServer.start([
       { content: requestText('a') },
       { content: requestText('b') },
@@ -166,7 +166,7 @@ describe('the turn id', () => {
     expect(server.histories).toHaveLength(2);
   });
 
-  test('also by a server that was started anew in between', async () => {
+  test('a repeated request gets the same reply after a restart of the server', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'turns-'));
     const path = join(folder, 'conversations.db');
     {

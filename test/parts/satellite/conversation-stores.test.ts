@@ -68,7 +68,7 @@ describe.each(STORES)('%s', (_name, open) => {
     expect((await store.load('c1'))?.messages).toEqual(turn('t4').messages);
   });
 
-  test('forgets in time also what was said before and after the clock was put back', async () => {
+  test('expires conversations from before and after the clock was set back', async () => {
     let time = 1_000_000;
     const store = open({ expiresAfterMs: 1000, now: () => time });
     await store.append('before', turn('t1'));
@@ -83,7 +83,7 @@ describe.each(STORES)('%s', (_name, open) => {
     expect(await store.load('before')).toBeUndefined();
   });
 
-  test('never forgets where it is told so', async () => {
+  test('never expires conversations if expiresAfterMs is Infinity', async () => {
     let time = 0;
     const store = open({ expiresAfterMs: Number.POSITIVE_INFINITY, now: () => time });
     await store.append('c1', turn('t1'));
@@ -151,7 +151,7 @@ describe('SqliteConversationStore and its file', () => {
     [1, ''],
     [2, ', owner TEXT'],
   ])(
-    'a file of version %p is taken over with what it holds, and keeps provider items from then on',
+    'a file of version %p is migrated with its content, and later turns store provider items',
     async (version, owner) => {
       const file = newFile();
       using database = new DatabaseSync(file);
@@ -186,13 +186,13 @@ describe('SqliteConversationStore and its file', () => {
       expect(kept.map(({ providerItems }) => providerItems)).toEqual([
         ...[undefined, undefined, undefined, { 'maker/m': 't2' }, undefined, { 'maker/m': 't3' }],
       ]);
-      // A process of that version that has the file open goes on writing.
+      // An older process that still has the file open continues to write.
       database.prepare(say).run('c1', 't4', JSON.stringify(turn('t4').messages), 'stop');
       expect((await store.load('c1'))?.messages).toHaveLength(8);
     },
   );
 
-  test('a file of a newer version, and one that is not a database, are refused and left as they are', () => {
+  test('a file of a newer version and a path that is not a database throw', () => {
     const file = newFile();
     using database = new DatabaseSync(file);
     database.exec('PRAGMA user_version = 7');

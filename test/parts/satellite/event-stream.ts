@@ -1,6 +1,6 @@
 import { readServerEvents } from '../../../src/models/wire/server-events.js';
 
-/** An event with its data read. */
+/** An event with its parsed data. */
 export interface ReadEvent {
   readonly event: string;
   readonly id?: string | undefined;
@@ -8,7 +8,7 @@ export interface ReadEvent {
   readonly data: any;
 }
 
-/** Posts and gives the events as they come. */
+/** Sends a request and yields the events as they arrive. */
 export async function* postForEvents(
   url: string,
   body: unknown,

@@ -44,7 +44,7 @@ test('work of one key runs in order of arrival and does not delay work of other 
   );
 });
 
-test('who leaves lets nobody pass who is behind', async () => {
+test('an aborted waiting task does not change the order of the tasks behind it', async () => {
   const queue = new KeyQueue();
   const first = Promise.withResolvers<void>();
   const order: string[] = [];

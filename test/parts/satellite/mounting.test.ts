@@ -19,7 +19,7 @@ function handlerOf(options: Partial<AssistantHandlerOptions> = {}) {
 class Empty {}
 Module({})(Empty);
 
-/** A NestJS application on Express; its body parsers are on unless that is said. */
+/** A NestJS application on Express, by default with its body parsers. */
 async function serveNest(
   mount: (app: NestExpressApplication) => void,
   options: { readonly bodyParser?: boolean } = {},

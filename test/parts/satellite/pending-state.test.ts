@@ -21,13 +21,13 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What one request brings, and what the model makes of it. */
+/** A request to a conversation, and the reply of the model. */
 interface Step {
   readonly conversation: string;
   readonly messages: readonly ChatMessage[];
   readonly reply: { readonly content: string; readonly finishReason: FinishReason } | 'failure';
   readonly asEvents: boolean;
-  /** The server is started anew before it. */
+  /** The server is restarted before this step. */
   readonly restart: boolean;
 }
 
@@ -54,12 +54,12 @@ const step: fc.Arbitrary<Step> = fc.record({
   restart: fc.boolean(),
 });
 
-/** The protocol in its fewest words. */
+/** A minimal implementation of the protocol. */
 class Model {
   readonly #histories = new Map<string, { role: string; content: string }[]>();
   readonly #pending = new Set<string>();
 
-  /** What the provider must be given, or `undefined` where it must not be asked. */
+  /** The messages that the provider must receive, or `undefined` if it must not be called. */
   given({ conversation, messages }: Step) {
     const isPending = this.#pending.has(conversation);
     const honoured = messages.filter(({ role }) => role === 'user' || isPending);
@@ -85,7 +85,7 @@ class Model {
   }
 }
 
-/** Does a step; gives what the provider was given. */
+/** Runs a step and returns the messages that the provider received. */
 async function take(open: (provider: LLMProvider) => AssistantHandler, step: Step) {
   let given: unknown;
   const provider: LLMProvider = {
@@ -127,7 +127,7 @@ async function agree(steps: readonly Step[], open: () => ConversationStore): Pro
   }
 }
 
-test('under any sequence of requests, results, orphans and failures the server keeps exactly the protocol’s state', async () => {
+test('after any sequence of requests, results, orphans and failures the server has the state of the protocol', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
       const store = new MemoryConversationStore();
@@ -137,7 +137,7 @@ test('under any sequence of requests, results, orphans and failures the server k
   );
 });
 
-test('the same with a file, and with restarts in between', async () => {
+test('the same with an SQLite file and restarts in between', async () => {
   let run = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 10 }), async (steps) => {

@@ -5,7 +5,7 @@ import { AssistantServer, requestText, toolResult } from './assistant-server.js'
 
 const SECRET = 'abc==';
 
-/** A model that thinks, keeps items with each reply, and asks for a tool when it is told to. */
+/** A model with reasoning and provider items in each reply, which can be told to request a tool. */
 function maker(name = 'maker', reply: Partial<LLMResponse> = {}) {
   const requests: LLMRequest[] = [];
   const provider: LLMProvider = {
@@ -26,7 +26,7 @@ function maker(name = 'maker', reply: Partial<LLMResponse> = {}) {
   return { provider, model: 'm', requests };
 }
 
-describe('createAssistantHandler and what a provider keeps with replies', () => {
+describe('createAssistantHandler and provider items', () => {
   test('sends items back unchanged, without reasoning', async () => {
     const { requests, ...model } = maker();
     await using server = await AssistantServer.start([], model);
@@ -48,7 +48,7 @@ describe('createAssistantHandler and what a provider keeps with replies', () => 
     ]);
   });
 
-  test('shows clients none of them, nor the reasoning: in replies, repeated ones, events and GET', async () => {
+  test('never sends items or reasoning to clients, in replies, repeated replies, events or GET', async () => {
     const { requests: _, ...model } = maker();
     await using server = await AssistantServer.start([], model);
     const body = { conversation_id: 'c1', messages: [{ role: 'user', content: 'Hi' }] };
@@ -66,7 +66,7 @@ describe('createAssistantHandler and what a provider keeps with replies', () => 
     }
   });
 
-  test('keeps items of another provider, sends them to nobody else, and says so in the log once', async () => {
+  test('stores items of another provider without sending them, and logs a warning once', async () => {
     const store = new MemoryConversationStore();
     const { requests: _, ...first } = maker();
     await using one = await AssistantServer.start([], { ...first, store });
@@ -85,7 +85,7 @@ describe('createAssistantHandler and what a provider keeps with replies', () => 
     ).toEqual([...[[], ['maker/m'], [], ['other/m'], [], ['other/m']]]);
   });
 
-  test('keeps no items of a reply whose native calls it ignores: they may speak of them', async () => {
+  test('discards the items of a reply whose native calls it ignores', async () => {
     const toolCalls = [{ id: 'c', name: 'x', arguments: {} }];
     const { requests, ...model } = maker('maker', { toolCalls, finishReason: 'tool_calls' });
     await using server = await AssistantServer.start([], model);

@@ -1,6 +1,6 @@
 import type { ConversationTurn } from 'toolwright/satellite';
 
-/** A turn that says its own id. */
+/** A turn whose messages contain its id. */
 export function turn(id: string, after?: string): ConversationTurn {
   const messages = [
     { role: 'user', content: `say ${id}` },

@@ -41,14 +41,14 @@ function clientOf({ url }: { readonly url: string }, options: Partial<SatelliteC
 }
 
 function resultsIn(server: AssistantServer): unknown[] {
-  // Without the mark of the server.
+  // Without the prefix that the server adds.
   return server.histories.map((history) =>
     String(history.at(-1)?.content).replace(/^\[tool_result:\w+\]\n/, ''),
   );
 }
 
-describe('what a satellite runs', () => {
-  test('goes through the whole pipeline: repaired, checked, defaults filled, errors worded', async () => {
+describe('tool calls of a satellite', () => {
+  test('are repaired and validated, with defaults and messages for errors', async () => {
     await using server = await AssistantServer.start([
       { content: requestText('add', { a: '1', b: 2, c: 3 }) },
       { content: requestText('add', { a: 'x' }) },
@@ -72,7 +72,7 @@ describe('what a satellite runs', () => {
     expect(outcome.toolCalls[0]).toMatchObject({ removed: ['c'], arguments: { a: 1, b: 2 } });
   });
 
-  test('obeys policies and views of its registry', async () => {
+  test('follow the policies and views of the registry', async () => {
     await using server = await AssistantServer.start([REQUEST, REQUEST, DONE]);
     const guarded = new ToolRegistry({ policy: () => ({ allow: false, reason: 'not today' }) }).register(
       adding,
@@ -84,7 +84,7 @@ describe('what a satellite runs', () => {
     expect(resultsIn(other)[1]).toBe('tool not found: add');
   });
 
-  test('is stopped by a timeout of the tool, the client or the registry', async () => {
+  test('time out by the limit of the tool, the client or the registry', async () => {
     const hanging = addTool(() => new Promise(() => {}));
     const cases: readonly Partial<SatelliteClientOptions>[] = [
       { tools: new ToolRegistry().register({ ...hanging, timeoutMs: 5 }) },
@@ -98,7 +98,7 @@ describe('what a satellite runs', () => {
     }
   });
 
-  test('sends no more than the server takes', async () => {
+  test('have their results truncated to the limit of the server', async () => {
     const long = addTool(() => '\u0001'.repeat(2_000_000));
     await using server = await AssistantServer.start([REQUEST, DONE]);
     const { status } = await clientOf(server, { tools: new ToolRegistry().register(long) }).send('Add');
@@ -106,7 +106,7 @@ describe('what a satellite runs', () => {
     expect(resultsIn(server)[1]).toContain('more characters were cut off');
   });
 
-  test('cannot be asked anything: what needs an answer is an error that goes back as the result', async () => {
+  test('that need an answer return an error as their result', async () => {
     const body = jest.fn(() => 'done');
     const tools = new ToolRegistry().register(
       defineTool({ name: 'approved', description: 'A', parameters: {}, approval: true, execute: body }),
@@ -125,7 +125,7 @@ describe('what a satellite runs', () => {
     }
   });
 
-  test('finds its surroundings in the context; background work is awaited', async () => {
+  test('receive the scope in their context, and background work is awaited', async () => {
     const seen: unknown[] = [];
     const tools = new ToolRegistry().register({
       ...adding,
@@ -142,7 +142,7 @@ describe('what a satellite runs', () => {
   });
 });
 
-describe('how the work ends', () => {
+describe('the end of a run', () => {
   test('at the limit the request stays pending, no more tools run, and resume continues', async () => {
     await using server = await AssistantServer.start([REQUEST, REQUEST, REQUEST, DONE]);
     const client = clientOf(server, { maxIterations: 2 });
@@ -179,7 +179,7 @@ describe('how the work ends', () => {
     expect(resultsIn(server)[1]).toBe('3');
   });
 
-  test('an abort before, while the assistant thinks, and while it waits to try again', async () => {
+  test('an abort is handled before the run, during the model request and during a retry delay', async () => {
     const before = AbortSignal.abort();
     await using server = await AssistantServer.start([() => new Promise(() => {})]);
     expect(await clientOf(server).send('Add', { signal: before })).toMatchObject({
@@ -203,16 +203,19 @@ describe('how the work ends', () => {
   test.each([
     ['the provider fails', [new Error('down')], 'provider_failed'],
     ['the second request fails', [REQUEST, new Error('down')], 'provider_failed'],
-  ] as const)('%s: the outcome states the reason', async (_what, steps: readonly ScriptedStep[], code) => {
-    await using server = await AssistantServer.start(steps);
-    const outcome = await clientOf(server).send('Add');
-    const error = outcome.status === 'failed' ? outcome.error : undefined;
-    expect(ToolwrightError.is(error) && error.code).toBe(509);
-    expect(error?.cause).toBeInstanceOf(AssistantError);
-    expect(error?.cause).toMatchObject({ code });
-  });
+  ] as const)(
+    'if %s, the outcome contains the cause',
+    async (_what, steps: readonly ScriptedStep[], code) => {
+      await using server = await AssistantServer.start(steps);
+      const outcome = await clientOf(server).send('Add');
+      const error = outcome.status === 'failed' ? outcome.error : undefined;
+      expect(ToolwrightError.is(error) && error.code).toBe(509);
+      expect(error?.cause).toBeInstanceOf(AssistantError);
+      expect(error?.cause).toMatchObject({ code });
+    },
+  );
 
-  test('a blank text, an unknown conversation and a wrong token are failures of the request', async () => {
+  test('a blank text, an unknown conversation and a wrong token fail the run', async () => {
     await using server = await AssistantServer.start([], { token: 'secret' });
     const causeOf = async (work: ReturnType<SatelliteClient['send']>) => {
       const outcome = await work;
@@ -228,7 +231,7 @@ describe('how the work ends', () => {
   });
 
   test.each([
-    ['a page', 200, 'text/html', '<html>'],
+    ['an HTML page', 200, 'text/html', '<html>'],
     ['null', 200, 'application/json', 'null'],
     ['a reply without a message', 200, 'application/json', '{"conversation_id":"c1","finish_reason":"stop"}'],
     [
@@ -244,7 +247,7 @@ describe('how the work ends', () => {
       '{"conversation_id":"c1","finish_reason":"stop","message":{"content":""},"tool_request":{"name":"add","arguments":null}}',
     ],
     [
-      'a request whose arguments are a list',
+      'a request whose arguments are an array',
       200,
       'application/json',
       '{"conversation_id":"c1","finish_reason":"stop","message":{"content":""},"tool_request":{"name":"add","arguments":[]}}',
@@ -252,7 +255,7 @@ describe('how the work ends', () => {
     ['an event that is not a reply', 200, 'text/event-stream', 'event: response\ndata: {}\n\n'],
     ['a redirect', 302, 'text/html', ''],
     ['an unknown error', 418, 'application/json', '{"message":"teapot"}'],
-  ])('%s is not a reply', async (_what, status, type, body) => {
+  ])('%s is an invalid response', async (_what, status, type, body) => {
     await using server = await serve((_request, response) => {
       response.writeHead(status, { 'content-type': type, location: '/elsewhere' }).end(body);
     });
@@ -260,13 +263,16 @@ describe('how the work ends', () => {
     expect(outcome).toMatchObject({ status: 'failed', error: { cause: { code: 'invalid_response' } } });
   });
 
-  test.each(['', ',"tool_request":null'])('a plain answer of another server is one: %j', async (request) => {
-    await using server = await serve((_request, response) => {
-      const reply = `{"conversation_id":"c1","finish_reason":"stop","message":{"content":"Hello."}${request}}`;
-      response.writeHead(200, { 'content-type': 'application/json' }).end(reply);
-    });
-    expect(await clientOf(server).send('Hi')).toMatchObject({ status: 'completed', content: 'Hello.' });
-  });
+  test.each(['', ',"tool_request":null'])(
+    'a minimal reply of another server is accepted: %j',
+    async (request) => {
+      await using server = await serve((_request, response) => {
+        const reply = `{"conversation_id":"c1","finish_reason":"stop","message":{"content":"Hello."}${request}}`;
+        response.writeHead(200, { 'content-type': 'application/json' }).end(reply);
+      });
+      expect(await clientOf(server).send('Hi')).toMatchObject({ status: 'completed', content: 'Hello.' });
+    },
+  );
 
   test('a listener or logger that throws changes nothing', async () => {
     const logged: string[] = [];
@@ -289,7 +295,7 @@ describe('how the work ends', () => {
 });
 
 describe('a lost request or reply', () => {
-  /** Serves an assistant, but lets some requests fail before or after they reached it. */
+  /** Serves an assistant, but fails some requests before or after they reach it. */
   async function serveUnreliably(
     steps: readonly ScriptedStep[],
     failures: ('before' | 'after' | 503 | 429)[],
@@ -302,7 +308,7 @@ describe('a lost request or reply', () => {
       if (typeof failure === 'number')
         return void response.writeHead(failure, { 'retry-after': '0' }).end('busy');
       if (failure === 'after') {
-        // The reply was made and stored; the connection breaks as it is about to be sent.
+        // The reply was stored, and the connection breaks before it is sent.
         const write = response.write.bind(response);
         response.write = ((chunk: Uint8Array, ...rest: []) => {
           if (!Buffer.from(chunk).includes('event: response')) return write(chunk, ...rest);
@@ -319,10 +325,10 @@ describe('a lost request or reply', () => {
     ['the connection', ['before', 'before']],
     ['the reply', ['after']],
     ['the reply to a result', [undefined, 'after']],
-    ['first the one, then the other', ['before', 'after', undefined]],
-    ['a proxy without a server', [503, 429]],
+    ['first the request, then the reply', ['before', 'after', undefined]],
+    ['the server behind a proxy', [503, 429]],
   ])(
-    '%s is lost: the request is sent again, and no turn and no tool is repeated',
+    'if %s is lost, the request is sent again without repeating a turn or a tool',
     async (_what, failures) => {
       const run = jest.fn(({ a, b }: { a: number; b: number }) => a + b);
       const { server, provider } = await serveUnreliably([REQUEST, DONE], [...failures] as never);
@@ -352,7 +358,7 @@ describe('a lost request or reply', () => {
     expect(await clientOf(server).resume(outcome.conversationId)).toMatchObject({ status: 'completed' });
   });
 
-  test('an option set to undefined has its default', async () => {
+  test('an option that is undefined has its default', async () => {
     const { server } = await serveUnreliably([REQUEST, DONE], ['before']);
     await using _server = server;
     const options = { maxRetries: undefined, maxIterations: undefined, toolTimeoutMs: undefined };
@@ -369,7 +375,7 @@ describe('a lost request or reply', () => {
 });
 
 describe('a restart of the satellite', () => {
-  test('the pending request runs again, and the tool sees the same call id', async () => {
+  test('the pending request runs again with the same call id', async () => {
     const ids: string[] = [];
     const stop = new AbortController();
     const tools = new ToolRegistry().register(
@@ -414,7 +420,7 @@ describe('a restart of the satellite', () => {
 });
 
 describe('events of a server', () => {
-  test('are read however their lines and characters are cut', async () => {
+  test('are parsed wherever their lines and characters are split', async () => {
     const bytes = new TextEncoder().encode(
       ': hello\r\nevent: a\r\ndata: "é😀\u2028"\r\n\r\nretry: 5\n\ndata:1\ndata: 2\n\nid: x\nevent:b\rdata\r\revent: lost\rdata: 3',
     );
@@ -432,7 +438,7 @@ describe('events of a server', () => {
   });
 });
 
-describe('an author’s mistake', () => {
+describe('invalid options of SatelliteClient', () => {
   test.each([
     [{}, 'url is missing'],
     [{ url: 'assistant' }, "url is 'assistant'"],

@@ -1,4 +1,4 @@
-/** Records what `@ApiProperty` of `@nestjs/swagger` records, which is not installed here. */
+/** Records the same metadata as `@ApiProperty` of `@nestjs/swagger`, which is not installed here. */
 export function ApiProperty(options: Readonly<Record<string, unknown>> = {}): PropertyDecorator {
   return (target, key) => {
     const list = 'swagger/apiModelPropertiesArray';

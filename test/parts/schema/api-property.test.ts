@@ -47,7 +47,7 @@ class Place {
   street!: string;
 }
 
-test('@ApiProperty describes a property: text, example, enum, bounds, null and whether it is required', () => {
+test('@ApiProperty adds description, example, enum, bounds, null and required to a property', () => {
   class Order {
     @ApiProperty({
       description: 'Number of the order',
@@ -110,7 +110,7 @@ test('@ApiProperty describes a property: text, example, enum, bounds, null and w
   expect(propertiesOf(Order)?.price).not.toHaveProperty('format');
 });
 
-test('@Param comes before class-validator, and that before @ApiProperty', () => {
+test('@Param overrides class-validator, which overrides @ApiProperty', () => {
   class Order {
     @Param('From @Param')
     @ApiProperty({ description: 'From @ApiProperty', example: 'a' })
@@ -141,7 +141,7 @@ test('@Param comes before class-validator, and that before @ApiProperty', () => 
   });
 });
 
-test('@ApiProperty that only documents breaks nothing: wrong defaults, foreign formats, broken patterns', async () => {
+test('invalid defaults, foreign formats and broken patterns of @ApiProperty are ignored', async () => {
   class Odd {
     @ApiProperty({ default: '10', format: 'int64' })
     size!: number;
@@ -174,7 +174,7 @@ test('@ApiProperty that only documents breaks nothing: wrong defaults, foreign f
   expect(result).toMatchObject({ isError: false, forLLM: expect.stringContaining(at) });
 });
 
-test('@ApiOperation describes a tool that says nothing itself', () => {
+test('@ApiOperation describes a tool that has no description of its own', () => {
   @Toolset()
   class Orders {
     @Tool()
@@ -203,7 +203,7 @@ test('@ApiOperation describes a tool that says nothing itself', () => {
   ]);
 });
 
-/** Copies the rules of class-validator as `@nestjs/mapped-types` does it. */
+/** Copies the rules of class-validator like `@nestjs/mapped-types`. */
 function mapped(source: Class, { name, keys, optional = false }: Mapping): Class {
   const target = { [name]: class {} }[name] as Class;
   const storage = getMetadataStorage();
@@ -243,7 +243,7 @@ class CreateOrder {
   note!: string;
 }
 
-test('@Param and @ApiProperty survive mapped types, which copy only rules', () => {
+test('mapped types inherit @Param and @ApiProperty, although they copy only rules', () => {
   const item = { description: 'What to order', minLength: 2 };
   const quantity = { description: 'How many', examples: [3], minimum: 1 };
   const place = { description: 'Where to' };
@@ -271,7 +271,7 @@ test('@Param and @ApiProperty survive mapped types, which copy only rules', () =
   expect(schemaOf(twice)).toMatchObject({ properties: { item }, required: [] });
 });
 
-test('@Param of a class stays its own: one with the same rules on the same names says nothing of it', () => {
+test('@Param does not apply to another class with the same rules and property names', () => {
   class One {
     @Param('Of the first')
     @IsString()
@@ -292,14 +292,14 @@ test('@Param of a class stays its own: one with the same rules on the same names
   expect(propertiesOf(Third)?.name).toEqual({ type: 'string', maxLength: 3, description: 'Of the third' });
 });
 
-test('discoverTools names what mapped types drop, where nothing of a class is left', () => {
+test('discoverTools names mapped types as the cause if a class has no properties', () => {
   const empty = mapped(Place, { name: 'PartialPlace' });
   expect(() => schemaOf(empty)).toThrow(
     /it is a mapped type \(PartialType, PickType, …\) of a class with nothing/,
   );
 });
 
-test('@ApiProperty may say anything, and the tool is callable with what its schema accepts', async () => {
+test('any @ApiProperty options give a schema whose values the tool accepts', async () => {
   const metadata = fc.record(
     {
       type: fc.constantFrom<unknown>(

@@ -40,8 +40,8 @@ function modelOf(target: new () => object, groups?: readonly string[]) {
   return read.model;
 }
 
-describe('what a class is read from', () => {
-  test('its constructor is never called', () => {
+describe('how a class becomes a schema', () => {
+  test('the constructor is never called', () => {
     let calls = 0;
     class Counted {
       @IsInt() n = 1;
@@ -66,7 +66,7 @@ describe('what a class is read from', () => {
     expect(modelOf(Other).properties[0]?.type).toEqual({ kind: 'scalar', name: 'string' });
   });
 
-  test('@Param alone is enough, and wins over rules keyword by keyword', () => {
+  test('@Param works without rules and overrides them keyword by keyword', () => {
     class Dto {
       @Param('Plain') name!: string;
       @Param({ type: () => Number, maximum: 5 }) @Max(10) @Min(0) n!: number;
@@ -88,7 +88,7 @@ describe('what a class is read from', () => {
     expect(modelOf(Dto).properties.at(-1)).toMatchObject({ name: 'from_date', key: 'from' });
   });
 
-  test('an explicit schema on a property wins over its rules, which then run at call time', () => {
+  test('an explicit schema of a property overrides its rules, which still run at call time', () => {
     class Dto {
       @Param({ schema: { type: 'string', pattern: '^x' } }) @MaxLength(3) value!: string;
     }
@@ -96,7 +96,7 @@ describe('what a class is read from', () => {
     expect(modelOf(Dto).remaining).not.toBe('none');
   });
 
-  test('arrays get their items from each, @Type or @Param', () => {
+  test('arrays get their item type from each, @Type or @Param', () => {
     class Dto {
       @IsString({ each: true }) @MaxLength(5, { each: true }) @IsNotEmpty({ each: true }) words!: string[];
       @IsEnum(Color, { each: true }) colors!: Color[];
@@ -122,7 +122,7 @@ describe('what a class is read from', () => {
     expect(classModel(Dto)).toMatchObject({ ok: false, faults: [{ property: 'things' }] });
   });
 
-  test('several bounds give the stricter one, several patterns all hold', () => {
+  test('of several bounds the strictest applies, and all patterns apply', () => {
     class Dto {
       @Length(1, 10) @MinLength(3) @MaxLength(20) @Matches(/^a/) @Matches(/z$/) value!: string;
     }
@@ -136,7 +136,7 @@ describe('what a class is read from', () => {
   });
 });
 
-test('a @Type that resolves to nothing is an error that names import cycles', () => {
+test('a @Type that resolves to nothing is an error that mentions import cycles', () => {
   class Dto {
     @Type(() => undefined as never) one!: unknown;
     @Type(() => {
@@ -151,7 +151,7 @@ test('a @Type that resolves to nothing is an error that names import cycles', ()
   ]);
 });
 
-test('two lists of values leave what both allow, and class-validator validates as well', () => {
+test('two enum rules allow the values of both, and class-validator also runs', () => {
   class Dto {
     @IsIn(['a', 'b']) @IsIn(['b', 'c']) both!: string;
     @IsIn(['a']) @IsIn(['z']) none!: string;
@@ -164,7 +164,7 @@ test('two lists of values leave what both allow, and class-validator validates a
 });
 
 describe('class-transformer', () => {
-  test('@Expose gives the name, @Exclude takes a property away', () => {
+  test('@Expose renames a property, and @Exclude removes it', () => {
     class Dto {
       @IsString() @Expose({ name: 'full_name' }) fullName!: string;
       @IsString() @Exclude() secret!: string;
@@ -176,7 +176,7 @@ describe('class-transformer', () => {
     expect(modelOf(Dto).properties[0]).toMatchObject({ name: 'full_name', key: 'fullName' });
   });
 
-  test('@Exclude on the class leaves only what is exposed', () => {
+  test('@Exclude on the class leaves only exposed properties', () => {
     @Exclude()
     class Dto {
       @IsString() hidden!: string;
@@ -185,7 +185,7 @@ describe('class-transformer', () => {
     expect(schemaOf(Dto).required).toEqual(['shown']);
   });
 
-  test('the value after a @Transform is validated by class-validator as well', () => {
+  test('class-validator also validates the value after a @Transform', () => {
     class Dto {
       @Transform(({ value }) => String(value).trim()) @MaxLength(5) value!: string;
     }
@@ -204,7 +204,7 @@ describe('inheritance', () => {
     @MinLength(1) declare name: string;
   }
 
-  test('properties of the base come first, and a subclass never leaks into its base', () => {
+  test('properties of the base class come first, and a subclass does not change its base', () => {
     expect(schemaOf(Sub).required).toEqual(['id', 'name', 'extra']);
     expect(schemaOf(Base).required).toEqual(['id', 'name']);
     expect(schemaOf(Base).properties?.name).toEqual({
@@ -214,7 +214,7 @@ describe('inheritance', () => {
     });
   });
 
-  test('rules of the class replace those of its base on the same property, as class-validator does', () => {
+  test('rules of a class replace those of its base on the same property, as in class-validator', () => {
     expect(schemaOf(Sub).properties?.name).toEqual({ type: 'string', description: 'The name', minLength: 1 });
   });
 });
@@ -251,12 +251,12 @@ describe('groups, as class-validator reads them', () => {
     @IsString() free!: string;
   }
 
-  test('without groups every rule applies', () => {
+  test('without groups, all rules apply', () => {
     expect(schemaOf(Dto).required).toEqual(['id', 'name', 'free']);
     expect(schemaOf(Dto).properties?.name).toMatchObject({ enum: ['x'] });
   });
 
-  test('with groups only their rules and those that always apply; a property without any is optional', () => {
+  test('with groups, their rules and rules with always apply; a property without rules is optional', () => {
     expect(schemaOf(Dto, ['create'])).toEqual({
       type: 'object',
       properties: {
@@ -279,7 +279,7 @@ describe('groups, as class-validator reads them', () => {
     });
   });
 
-  test('nested classes are read under the same groups', () => {
+  test('nested classes use the same groups', () => {
     class Outer {
       @ValidateNested({ always: true }) inner!: Dto;
     }

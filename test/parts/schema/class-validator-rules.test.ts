@@ -11,7 +11,7 @@ import { DECORATOR_ROWS, type DecoratorRow } from './decorator-rows.js';
 import { dtoWith } from './dto-with.js';
 import { SAMPLE_VALUES } from './sample-values.js';
 
-/** Exports that are no property decorators, and `ValidateNested`, which has a test of its own. */
+/** Exports that are not property decorators, and `ValidateNested`, which is tested separately. */
 const OTHER_EXPORTS = [
   'ValidatorConstraint',
   'ValidationError',
@@ -20,7 +20,7 @@ const OTHER_EXPORTS = [
   'MetadataStorage',
 ];
 
-/** Array rules say nothing of the items, so they come with a rule that does. */
+/** Array rules do not describe the items, so they are combined with a rule that does. */
 function dtoOf({ decorate, designType, schema }: DecoratorRow) {
   const isArray = (schema as { type?: unknown }).type === 'array';
   return isArray
@@ -28,9 +28,9 @@ function dtoOf({ decorate, designType, schema }: DecoratorRow) {
     : dtoWith([decorate], designType ?? Object);
 }
 
-describe('one row per decorator', () => {
+describe('table of decorators', () => {
   test.each(DECORATOR_ROWS.map((row, index) => [`${row.name} (row ${index})`, row] as const))(
-    '%s gives the schema that was worked out by hand',
+    '%s gives the schema in the table',
     (_, row) => {
       const Dto = dtoOf(row);
       const written = writeParameters({ class: Dto });
@@ -56,7 +56,7 @@ describe('one row per decorator', () => {
     expect(decorators.filter((name) => !rows.has(name))).toEqual([]);
   });
 
-  test('every rule that class-validator records is in the table, or has no rule name of its own', () => {
+  test('every rule that class-validator records has a meaning, except rules without a name', () => {
     const unknown = DECORATOR_ROWS.filter((row) => {
       const rules = validationRules(dtoWith([row.decorate])).get('value') ?? [];
       return rules.some(
@@ -66,7 +66,7 @@ describe('one row per decorator', () => {
     expect(unknown.map(({ name }) => name)).toEqual(['Validate', 'ValidateBy']);
   });
 
-  test('what runs at call time only is listed, and says no more than that it is text', () => {
+  test('rules that run only at call time give no keywords', () => {
     for (const name of RUN_AT_CALL_TIME) {
       expect(ruleMeaning(name, [])).toEqual({ hint: 'string', keywords: {}, exact: false });
     }
@@ -84,15 +84,15 @@ describe('one row per decorator', () => {
   });
 });
 
-describe('the schema agrees with class-validator on values of every kind', () => {
+describe('schemas and class-validator', () => {
   const rows = DECORATOR_ROWS.filter(({ name }) => !['Validate', 'ValidatePromise', 'IsEnum'].includes(name));
   test.each(rows.map((row, index) => [`${row.name} (row ${index})`, row] as const))(
-    '%s: what class-validator accepts, the schema accepts; where it is exact, nothing more',
+    '%s: the schema accepts all valid values, and no others if it is exact',
     (_, row) => {
       const Dto = dtoOf(row);
       const written = writeParameters({ class: Dto });
       const accepts = compileSchema(written.ok ? written.schema : {});
-      // class-validator itself crashes on numbers in exponential notation when it counts decimal places.
+      // class-validator throws on numbers in exponential notation when it counts decimal places.
       const samples = row.name === 'IsNumber' ? SAMPLE_VALUES.filter((one) => one !== 1e-7) : SAMPLE_VALUES;
       for (const value of samples.filter((sample) => isOfKind(sample, row.schema))) {
         const instance = Object.assign(new Dto(), { value });
@@ -105,7 +105,7 @@ describe('the schema agrees with class-validator on values of every kind', () =>
   );
 });
 
-/** The declared type decides between kinds of values; dates arrive as instances and are tested elsewhere. */
+/** Only values of the declared type are compared; dates are instances and are tested elsewhere. */
 function isOfKind(value: unknown, schema: { type?: unknown; format?: unknown }): boolean {
   if (schema.format === 'date-time') return false;
   const type = [schema.type ?? []].flat()[0];
@@ -124,7 +124,7 @@ function isOfKind(value: unknown, schema: { type?: unknown; format?: unknown }):
   }
 }
 
-test('an address that is taken for certain is one for class-validator too', () => {
+test('every mail address that skips class-validator is valid for it', () => {
   const enough = ruleMeaning('isEmail', [])?.enough;
   const part = fc.stringMatching(/^[a-zA-Z0-9._+-]{1,12}$/);
   const address = fc.tuple(part, part, part).map(([user, host, tld]) => `${user}@${host}.${tld}`);

@@ -1,6 +1,6 @@
 import * as cv from 'class-validator';
 
-/** One decorator, the schema of a property that carries nothing else, and whether class-validator must look too. */
+/** A decorator, the schema of a property with only this decorator, and whether class-validator must also run. */
 export interface DecoratorRow {
   readonly name: string;
   readonly decorate: PropertyDecorator;

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { type ClassType, Tool, Toolset } from 'toolwright';
 
-/** A toolset whose one tool, `take`, takes the class and hands over what it got. */
+/** A toolset with a tool `take` that accepts the class and passes its argument on. */
 export function dtoToolset(dto: ClassType, take: (input: object) => void): ClassType {
   class Tools {
     take(input: object) {

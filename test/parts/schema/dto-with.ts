@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 
-/** A class with one property `value`, decorated as TypeScript would do it, with the metadata it would emit. */
+/** A class with a decorated property `value` and the metadata that TypeScript would emit for it. */
 export function dtoWith(
   decorators: readonly PropertyDecorator[],
   designType?: unknown,

@@ -53,7 +53,7 @@ describe('types from metadata', () => {
     [Promise, ['promise']],
     [BigInt, ['bigint']],
     [Symbol, ['symbols']],
-  ])('%p is not known: a fault with the causes that fit and a fix, never a guess', (designType, causes) => {
+  ])('%p is a fault with fitting causes and a fix', (designType, causes) => {
     const described = fromParameter({ designType });
     expect(described).toMatchObject({ ok: false, problem: expect.stringMatching(/^its type is not known/) });
     if (described.ok) throw new Error('described');
@@ -70,7 +70,7 @@ describe('literal defaults', () => {
     ['x', { type: 'string', default: 'x' }],
     [false, { type: 'boolean', default: false }],
     [['a'], { type: 'array', items: { type: 'string' }, default: ['a'] }],
-  ])('%p gives the type where metadata has none, and is the default', (value, schema) => {
+  ])('%p is the default, and gives the type if there is no metadata', (value, schema) => {
     expect(schemaOf({ designType: Object, defaultValue: { value } })).toEqual(schema);
     expect(schemaOf({ defaultValue: { value } })).toEqual(schema);
     expect(fromParameter({ defaultValue: { value } })).toMatchObject({ required: false });
@@ -83,7 +83,7 @@ describe('literal defaults', () => {
     });
   });
 
-  test.each([[[]], [[1, 'a']], [{}], [undefined]])('%p says nothing of a type', (value) => {
+  test.each([[[]], [[1, 'a']], [{}], [undefined]])('%p gives no type', (value) => {
     expect(fromParameter({ designType: Object, defaultValue: { value } }).ok).toBe(false);
   });
 });
@@ -93,7 +93,7 @@ describe('@Param options', () => {
     ['type as a token', { type: Integer }, Object, { type: 'integer' }],
     ['type behind a function', { type: () => Integer }, Number, { type: 'integer' }],
     [
-      'type as an array of one',
+      'type as an array of one type',
       { type: () => [String] as const },
       Array,
       { type: 'array', items: { type: 'string' } },
@@ -168,19 +168,19 @@ describe('@Param options', () => {
       Object,
       { type: 'object', additionalProperties: { type: 'string' } },
     ],
-    ['Object said on purpose', { type: () => Object }, Object, { type: 'object' }],
+    ['an explicit Object', { type: () => Object }, Object, { type: 'object' }],
     [
       'a nullable schema without one type',
       { schema: { anyOf: [{ type: 'string' }, { type: 'number' }] }, nullable: true },
       Object,
       { anyOf: [{ type: 'string' }, { type: 'number' }, { type: 'null' }] },
     ],
-    ['a name, where somebody wrote one', { type: 'integer' as never }, Object, { type: 'integer' }],
+    ['type as a name', { type: 'integer' as never }, Object, { type: 'integer' }],
   ])('%s', (_, options, designType, schema) => {
     expect(schemaOf({ options, designType })).toEqual(schema);
   });
 
-  test('keywords come in a fixed order: type, description, constraints as written, default', () => {
+  test('keywords have a fixed order: type, description, constraints as written, default', () => {
     const options: ParamOptions = {
       default: 3,
       maximum: 9,
@@ -194,7 +194,7 @@ describe('@Param options', () => {
     expect(fromParameter({ options, designType: Number })).toMatchObject({ required: true });
   });
 
-  test('defaults are written in their JSON form', () => {
+  test('defaults are converted to JSON', () => {
     const designType = Date;
     expect(schemaOf({ designType, options: { default: new Date(0) } })).toEqual({
       type: 'string',
@@ -212,7 +212,7 @@ describe('@Param options', () => {
     });
   });
 
-  test('an explicit schema wins over what the compiler says', () => {
+  test('an explicit schema overrides the metadata of the compiler', () => {
     const options: ParamOptions = { schema: { type: 'string', format: 'ipv4' } };
     expect(schemaOf({ options, designType: Boolean })).toEqual({ type: 'string', format: 'ipv4' });
   });
@@ -233,7 +233,7 @@ describe('@Param options', () => {
         throw new ReferenceError('X before initialization');
       }) as never,
     ],
-  ])('a reference that %s is a fault that names import cycles', (_, type) => {
+  ])('a reference that %s is a fault that mentions import cycles', (_, type) => {
     const described = fromParameter({ options: { type } });
     expect(described).toMatchObject({ ok: false, problem: expect.stringMatching(/^its type reference/) });
     expect(described.ok || described.causes?.join()).toContain('import each other');

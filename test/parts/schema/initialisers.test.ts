@@ -64,7 +64,7 @@ class Doubled {
 const text = { type: 'string' };
 describeClass(Line, { properties: { count: { optional: true, schema: { type: 'number', default: 1 } } } });
 
-/** A tool that takes the class, which the generated file describes with its initialiser. */
+/** A tool that takes the class, whose generated description contains the value of its initializer. */
 function toolOf(dto: new () => { value: unknown }, schema: object) {
   const taken: unknown[] = [];
   const initial = new dto().value;
@@ -81,15 +81,15 @@ async function isPlainlyAccepted(dto: new () => object): Promise<boolean> {
   return (await validate(plainToInstance(dto, {}))).length === 0;
 }
 
-describe('a property with rules and an initialiser', () => {
+describe('a property with rules and an initializer', () => {
   test.each([
-    ['text that keeps its rules', Accepted, text],
-    ['any value where one must be defined', Defined, text],
-    ['a list whose items keep their rules', Listed, { type: 'array', items: text }],
-    ['an empty list of objects', Empty, { type: 'array', items: { instanceOf: Line } }],
-    ['null where the property is optional', Missing, { type: ['string', 'null'] }],
-    ['what the author’s own rule accepts', Asked, text],
-  ])('may be left out, and then arrives with its value: %s', async (_, dto, schema) => {
+    ['text that fits its rules', Accepted, text],
+    ['any value with @IsDefined', Defined, text],
+    ['an array whose items fit their rules', Listed, { type: 'array', items: text }],
+    ['an empty array of objects', Empty, { type: 'array', items: { instanceOf: Line } }],
+    ['null for an optional property', Missing, { type: ['string', 'null'] }],
+    ['a value that a custom rule accepts', Asked, text],
+  ])('is optional with its value as default: %s', async (_, dto, schema) => {
     const { tools, taken, parameters, initial } = toolOf(dto, schema);
     expect(parameters).toMatchObject({ properties: { value: { default: initial } }, required: [] });
     expect((await tools.execute('take', {})).isError).toBe(false);
@@ -99,11 +99,11 @@ describe('a property with rules and an initialiser', () => {
 
   test.each([
     ['text that breaks its rules', Short, text],
-    ['nothing', Blank, text],
-    ['null where a value must be defined', Nothing, { type: ['string', 'null'] }],
-    ['a list of which an item breaks its rules', ListedWrongly, { type: 'array', items: {} }],
+    ['an empty text', Blank, text],
+    ['null with @IsDefined', Nothing, { type: ['string', 'null'] }],
+    ['an array with an item that breaks its rules', ListedWrongly, { type: 'array', items: {} }],
     ['an object that is not an instance', Nested, { instanceOf: Line }],
-  ])('must be sent where class-validator would refuse its value: %s', async (_, dto, schema) => {
+  ])('is required if class-validator would refuse its value: %s', async (_, dto, schema) => {
     const { tools, taken, parameters } = toolOf(dto, schema);
     expect(parameters.required).toEqual(['value']);
     expect(parameters.properties).not.toHaveProperty('value.default');
@@ -112,20 +112,20 @@ describe('a property with rules and an initialiser', () => {
     expect(await isPlainlyAccepted(dto)).toBe(false);
   });
 
-  test('is validated by the author’s own rule when the tool is called', async () => {
+  test('is validated by a custom rule at call time', async () => {
     const { tools, taken } = toolOf(Refused, text);
     expect((await tools.execute('take', {})).isError).toBe(true);
     expect(taken).toEqual([]);
     expect(await isPlainlyAccepted(Refused)).toBe(false);
   });
 
-  test('is required under an explicit schema, which says nothing of it', () => {
+  test('is required if it has an explicit schema without a default', () => {
     const { parameters } = toolOf(Explicit, text);
     expect(parameters).toMatchObject({ properties: { value: { type: 'string' } }, required: ['value'] });
     expect(parameters.properties).not.toHaveProperty('value.default');
   });
 
-  test('keeps its value as it is where a transform stands on it', async () => {
+  test('is not transformed if its value comes from the initializer', async () => {
     const { tools, taken, parameters } = toolOf(Doubled, { type: 'number' });
     expect(parameters).toEqual({ type: 'object', properties: { value: { type: 'integer' } }, required: [] });
     await tools.execute('take', {});

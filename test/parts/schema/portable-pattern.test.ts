@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { portablePattern } from '../../../src/tools/schema/class-validator-rules.js';
 
-/** Written as literals, the linter would repair what they are about. */
+/** Strings, because the linter would fix the regular expression literals. */
 const SETS = '[[a-z]&&[aeiou]]';
 const HALVES = '[😀]';
 const LETTERS = '\\p{L}';
@@ -17,7 +17,7 @@ test.each([
   [/[\w\-.]/, '[\\w\\-.]'],
   [/a/g, 'a'],
   [/^\p{L}$/u, '^\\p{L}$'],
-])('%s is written as %s', (expression, source) => {
+])('%s is converted to %s', (expression, source) => {
   expect(portablePattern(expression)?.source).toBe(source);
 });
 
@@ -30,16 +30,16 @@ test.each([
   [new RegExp(LETTERS)],
   [new RegExp(HALVES)],
   [/a{,2}/],
-])('%s cannot be written without its flags and is left to class-validator', (expression) => {
+])('%s cannot be converted and is left to class-validator', (expression) => {
   expect(portablePattern(expression)).toBeUndefined();
 });
 
-test('a pattern that may see half a character is not exact, so class-validator runs as well', () => {
+test('a pattern that may match half of a surrogate pair is not exact, so class-validator also runs', () => {
   expect(portablePattern(/^.{1,3}$/)).toEqual({ source: '^.{1,3}$', exact: false });
   expect(portablePattern(/^.{1,3}$/u)).toEqual({ source: '^.{1,3}$', exact: true });
 });
 
-test('spelling out both cases accepts exactly what the flag i accepts', () => {
+test('the converted pattern accepts exactly the same texts as with the flag i', () => {
   const atom = fc.constantFrom(
     'a',
     'Z',

@@ -1,4 +1,4 @@
-/** Values of many kinds: those that some rule accepts, those that nearly fit one, and odd ones. */
+/** Values of many kinds: valid for some rule, almost valid, or unusual. */
 export const SAMPLE_VALUES: readonly unknown[] = [
   ...['', ' ', 'a', 'ab', 'abc', 'abcdef', 'ABC', 'Abc1', 'a.b', 'axb', 'yes', 'no', 'asc', 'desc', 'root'],
   ...['ä', 'ß', 'é€', '日本', 'ｱ', 'Ａ', '😀', '😀😀', '👍🏽', 'a😀b', 'K', 'ſ', '\u0000', 'a\nb', '\t'],

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { readSchemaSource } from '../../../src/tools/schema/schema-source.js';
 
 describe('readSchemaSource', () => {
-  test('JSON Schema passes with its bytes unchanged', () => {
+  test('JSON Schema is returned unchanged', () => {
     const schema = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       title: 'T',
@@ -18,7 +18,7 @@ describe('readSchemaSource', () => {
     expect(read.ok && read.standard).toBeUndefined();
   });
 
-  test('TypeBox passes without the symbols it adds', () => {
+  test('a TypeBox schema is returned without its symbols', () => {
     const read = readSchemaSource(Type.Object({ city: Type.String(), days: Type.Optional(Type.Integer()) }));
     expect(read).toEqual({
       ok: true,
@@ -31,7 +31,7 @@ describe('readSchemaSource', () => {
     expect(read.ok && Object.getOwnPropertySymbols(read.schema)).toEqual([]);
   });
 
-  test('zod 4 gives JSON Schema of its input and stays at hand to parse values', () => {
+  test('zod 4 returns the JSON Schema of its input, and the zod schema for parsing', () => {
     const source = z.object({ n: z.string().transform(Number), unit: z.enum(['C', 'F']).default('C') });
     const read = readSchemaSource(source);
     expect(read).toMatchObject({
@@ -46,7 +46,7 @@ describe('readSchemaSource', () => {
     expect(read.ok && '$schema' in read.schema).toBe(false);
   });
 
-  test('a Standard Schema with only an older method is converted by that', () => {
+  test('a Standard Schema with only the older toJSONSchema method is converted with it', () => {
     const source = {
       '~standard': { version: 1, vendor: 'older', validate: (value: unknown) => ({ value }) },
       toJSONSchema: ({ io }: { io: string }) => ({ type: 'string', description: io }),
@@ -68,8 +68,8 @@ describe('readSchemaSource', () => {
       z.object({ big: z.bigint(), any: z.any(), days: z.object({ off: z.array(z.date()) }) }),
       /cannot be written as JSON Schema by zod at `properties.big` and `properties.days.properties.off.items`: /,
     ],
-    ['no schema at all', 'string', /neither JSON Schema nor a Standard Schema/],
-    ['nothing', undefined, /neither JSON Schema nor a Standard Schema/],
+    ['a string', 'string', /neither JSON Schema nor a Standard Schema/],
+    ['undefined', undefined, /neither JSON Schema nor a Standard Schema/],
   ])('%s is a fault with a fix', (_, source, problem) => {
     const read = readSchemaSource(source as SchemaSource);
     expect(read).toMatchObject({

@@ -8,7 +8,7 @@ import { anySchema, anyValue } from '../checking/any-schema.js';
 import { outsideSubset } from './strict-subset.js';
 import { schemaWithValues } from './strict-values.js';
 
-/** Property names are those of the values, so that now and then one fits. */
+/** The property names also occur in the values, so that some values match. */
 function rootOf(schema: JsonSchema, [one, other]: readonly [JsonSchema, JsonSchema]): JsonSchema {
   const part = (name: string, below: JsonSchema): JsonSchema => ({
     type: 'object',
@@ -22,7 +22,7 @@ function rootOf(schema: JsonSchema, [one, other]: readonly [JsonSchema, JsonSche
   };
 }
 
-test('strictSchema takes a value that fits to a strict one that fits the strict schema, and back to itself', () => {
+test('strictSchema converts a value to one that fits the strict schema, and restores it', () => {
   const property = fc.property(schemaWithValues, ({ schema, values }) => {
     const strict = strictSchema(schema);
     if (!strict.isStrict) return;
@@ -30,7 +30,7 @@ test('strictSchema takes a value that fits to a strict one that fits the strict 
     for (const value of values) {
       const forward = strict.forward(value);
       expect(strict.restore(forward)).toEqual(value);
-      // What nobody speaks of is only closed where the whole would be too large.
+      // A schema that would be too large is narrowed, and values outside of it do not fit.
       if (strict.edits.some(({ kind }) => kind === 'narrowed')) continue;
       expect({ value, forward, faults: strictly.check(forward) ?? [] }).toEqual({
         value,
@@ -42,7 +42,7 @@ test('strictSchema takes a value that fits to a strict one that fits the strict 
   fc.assert(property, { numRuns: runs(300) });
 });
 
-test('strictSchema writes nothing outside the documented subset', () => {
+test('strictSchema writes only the documented subset', () => {
   const part = anySchema('2020-12');
   const property = fc.property(part, part, part, (schema, one, other) => {
     for (const root of [schema, rootOf(schema, [one, other])]) {
@@ -54,7 +54,7 @@ test('strictSchema writes nothing outside the documented subset', () => {
   fc.assert(property, { numRuns: runs(500) });
 });
 
-test('strictSchema takes what is not a sound schema without a throw, and writes nothing outside the subset of it', () => {
+test('strictSchema does not throw for invalid schemas, and writes only the documented subset', () => {
   const odd = fc.constantFrom<unknown>(null, 0, 1.5, 'a', true, false, [], {}, [null], { a: null }, [[]], {
     a: 1,
   });
@@ -68,18 +68,18 @@ test('strictSchema takes what is not a sound schema without a throw, and writes 
   fc.assert(property, { numRuns: runs(500) });
 });
 
-test('strictSchema restores whatever fits a schema of any keywords', () => {
+test('strictSchema restores every value that fits a schema of any keywords', () => {
   const part = anySchema('2020-12');
   const values = fc.array(anyValue, { minLength: 8, maxLength: 8 });
   const property = fc.property(part, part, part, values, (schema, one, other, sent) => {
     const root = rootOf(schema, [one, other]);
     const strict = strictSchema(root);
-    // Where a schema does not say the type that it means, other values fit it too.
+    // If a type is only implied, values of other types also fit the schema.
     if (!strict.isStrict || strict.edits.some(({ kind }) => kind === 'type')) return;
     const ordinary = interpretSchema(root);
     for (const value of sent) {
       const args = { value };
-      // JSON has no infinity, and a schema may have an endless reference.
+      // JSON has no Infinity, and a schema may have an infinite reference.
       fc.pre(JSON.stringify(args) !== undefined && !JSON.stringify(root).includes('Infinity'));
       const json: unknown = JSON.parse(JSON.stringify(args));
       if (!ordinary.test(json)) continue;
@@ -89,7 +89,7 @@ test('strictSchema restores whatever fits a schema of any keywords', () => {
   fc.assert(property, { numRuns: runs(300) });
 });
 
-test('strictSchema restores what is not a strict form without a throw, and does not change what it was given', () => {
+test('restore and forward neither throw for any value nor change it', () => {
   const part = anySchema('2020-12');
   const property = fc.property(part, part, anyValue, (schema, one, value) => {
     const strict = strictSchema(rootOf(schema, [one, {}]));

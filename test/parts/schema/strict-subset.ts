@@ -1,7 +1,7 @@
 import type { JsonSchema } from 'toolwright';
 
-// What OpenAI documents of schemas under `strict: true`, apart from what compiles to it: the subset as a list of
-// what may stand where, and the limits of the whole. Tests and the measuring of real tools read it.
+// The subset of JSON Schema that OpenAI documents for `strict: true`, as a list of allowed keywords and the
+// limits of a schema. It is independent of the compiler and used by tests and by the evaluation of real tools.
 
 type Place = readonly (string | number)[];
 type Tell = (place: Place, problem: string) => void;
@@ -27,7 +27,7 @@ const KEYWORDS_OF: Readonly<Record<string, Rules>> = {
 };
 const FORMATS = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid'];
 
-/** Everything about a schema that lies outside the subset, with its place. */
+/** All parts of a schema outside of the subset, with their places. */
 export function outsideSubset(root: JsonSchema): readonly string[] {
   const faults: string[] = [];
   const tell: Tell = (place, problem) => faults.push(`${place.join('.') || '(root)'}: ${problem}`);
@@ -133,7 +133,7 @@ function targetOf(reference: string | undefined, root: JsonSchema): JsonSchema |
 
 const MOST_LEVELS = 10;
 
-/** The documented limits; levels are objects and lists within each other, which is the narrower reading. */
+/** The documented limits; levels count nested objects and arrays, which is the stricter interpretation. */
 function limits(root: JsonSchema, tell: Tell): void {
   let properties = 0;
   let characters = Object.keys(root.$defs ?? {}).join('').length;
@@ -160,7 +160,7 @@ function partsOf({ properties = {}, items, anyOf = [] }: JsonSchema): readonly J
 
 interface Above {
   readonly levels: number;
-  /** The definitions that were entered: what leads back to itself has no end, and is counted for itself. */
+  /** The definitions on this path; a recursive one has no finite depth and is measured separately. */
   readonly within: readonly string[];
 }
 

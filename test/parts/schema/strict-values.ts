@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { JsonSchema } from 'toolwright';
 
-/** A schema and what makes values that fit it. */
+/** A schema and a generator of values that fit it. */
 interface Case {
   readonly schema: JsonSchema;
   readonly value: fc.Arbitrary<unknown>;
@@ -47,7 +47,7 @@ function list(part: fc.Arbitrary<Case>): fc.Arbitrary<Case> {
   }));
 }
 
-/** Properties that are there or may be left out, beside named or unnamed others. */
+/** Required and optional properties, with or without additional ones. */
 function object(part: fc.Arbitrary<Case>): fc.Arbitrary<Case> {
   const fields = fc.dictionary(fc.constantFrom(...KEYS), fc.tuple(part, fc.boolean()), {
     maxKeys: 3,
@@ -108,7 +108,7 @@ function union(part: fc.Arbitrary<Case>): fc.Arbitrary<Case> {
   }));
 }
 
-/** What holds together: properties of two schemas. */
+/** A schema with an own property and another in `allOf`. */
 function both(part: fc.Arbitrary<Case>): fc.Arbitrary<Case> {
   return fc.tuple(part, part).map(([one, other]) => ({
     schema: {
@@ -120,7 +120,7 @@ function both(part: fc.Arbitrary<Case>): fc.Arbitrary<Case> {
   }));
 }
 
-/** A schema that has itself as a part, in two ways. */
+/** A recursive schema, with two kinds of recursion. */
 const tree: fc.Arbitrary<Case> = fc.constant({
   schema: { $ref: '#/$defs/node' },
   value: fc.letrec<{ node: unknown }>((tie) => ({

@@ -32,8 +32,8 @@ const pairsOf = (value: JsonSchema, key: JsonSchema = TEXT): JsonSchema => ({
   items: closed({ key, value }),
 });
 
-describe('strictSchema makes every property required', () => {
-  test('and one that may be left out null, which restores to nothing', () => {
+describe('strictSchema makes all properties required', () => {
+  test('and optional ones nullable, where null restores to a missing property', () => {
     const strict = strictly({
       type: 'object',
       properties: {
@@ -54,18 +54,18 @@ describe('strictSchema makes every property required', () => {
     expect(strict.forward({ city: 'Bern', tags: ['a'] })).toEqual({ city: 'Bern', limit: null, tags: ['a'] });
   });
 
-  test('and keeps null apart from nothing where null is a value', () => {
+  test('and distinguishes null from a missing property if null is a value', () => {
     const strict = strictly({ type: 'object', properties: { note: { type: ['string', 'null'] } } });
     for (const args of [{}, { note: null }, { note: 'x' }])
       expect(strict.restore(strict.forward(args))).toEqual(args);
     expect(strict.forward({})).toEqual({ note: null });
     expect(strict.forward({ note: null })).toEqual({ note: { value: null } });
     expect(strict.edits).toContainEqual({ at: 'note', kind: 'optional-null' });
-    // A model that is not held to the form sends it without its wrapping.
+    // A model without strict mode may send the value without the wrapper.
     expect(strict.restore({ note: 'x' })).toEqual({ note: 'x' });
   });
 
-  test('and leaves null alone where that is the default', () => {
+  test('and does not change null if it is the default', () => {
     const note = { anyOf: [TEXT, { type: 'null' }], default: null };
     const strict = strictly({ type: 'object', properties: { note } });
     expect(strict.schema).toEqual(
@@ -76,40 +76,44 @@ describe('strictSchema makes every property required', () => {
   });
 });
 
-describe('strictSchema writes', () => {
+describe('strictSchema converts', () => {
   test.each<[string, JsonSchema, JsonSchema]>([
-    ['oneOf as anyOf', { oneOf: [TEXT, { type: 'number' }] }, { anyOf: [TEXT, { type: 'number' }] }],
-    ['several types as anyOf', { type: ['string', 'number'] }, { anyOf: [TEXT, { type: 'number' }] }],
-    ['a constant as a list of one', { const: 'x' }, { type: 'string', enum: ['x'] }],
-    ['constants without a type', { enum: ['x', null] }, { type: ['string', 'null'], enum: ['x', null] }],
-    ['constants with parts', { enum: [{ a: 1 }] }, closed({ a: { type: 'number', enum: [1] } })],
+    ['oneOf to anyOf', { oneOf: [TEXT, { type: 'number' }] }, { anyOf: [TEXT, { type: 'number' }] }],
+    ['several types to anyOf', { type: ['string', 'number'] }, { anyOf: [TEXT, { type: 'number' }] }],
+    ['a constant to an enum of one', { const: 'x' }, { type: 'string', enum: ['x'] }],
     [
-      'records as pairs',
+      'constants without a type to typed ones',
+      { enum: ['x', null] },
+      { type: ['string', 'null'], enum: ['x', null] },
+    ],
+    ['object constants', { enum: [{ a: 1 }] }, closed({ a: { type: 'number', enum: [1] } })],
+    [
+      'records to pairs',
       { type: 'object', additionalProperties: { type: 'number' } },
       pairsOf({ type: 'number' }),
     ],
     [
-      'patterns of keys as the pattern of a key',
+      'key patterns to the pattern of a key',
       { type: 'object', patternProperties: { '^x-': TEXT }, additionalProperties: false },
       pairsOf(TEXT, { type: 'string', pattern: '^x-' }),
     ],
     [
-      'properties beside named ones as pairs',
+      'additional properties to pairs',
       { type: 'object', properties: { a: TEXT }, required: ['a'], additionalProperties: TEXT },
       closed({ a: TEXT, other_properties: { description: 'Properties beside these.', ...pairsOf(TEXT) } }),
     ],
     [
-      'tuples as objects',
+      'tuples to objects',
       { type: 'array', prefixItems: [TEXT, { type: 'number' }], minItems: 1, items: false },
       closed({ item_1: TEXT, item_2: { type: ['number', 'null'] } }),
     ],
     [
-      'tuples of draft 7',
+      'tuples of draft 7 to objects',
       { type: 'array', items: [TEXT], minItems: 1, additionalItems: false },
       closed({ item_1: TEXT }),
     ],
     [
-      'allOf as one',
+      'allOf to one schema',
       {
         allOf: [
           { properties: { a: TEXT }, required: ['a'] },
@@ -118,10 +122,14 @@ describe('strictSchema writes', () => {
       },
       closed({ a: { type: 'string', description: 'At most 3 characters.' } }),
     ],
-    ['types that are only implied', { pattern: '^a' }, { type: 'string', pattern: '^a' }],
-    ['nullable of OpenAPI', { type: 'string', nullable: true }, { type: ['string', 'null'] }],
+    ['implied types to explicit ones', { pattern: '^a' }, { type: 'string', pattern: '^a' }],
     [
-      'titles where nothing else is said',
+      'nullable of OpenAPI to the type null',
+      { type: 'string', nullable: true },
+      { type: ['string', 'null'] },
+    ],
+    [
+      'titles to descriptions if there is no other',
       { type: 'string', title: 'City' },
       { description: 'City', type: 'string' },
     ],
@@ -133,21 +141,25 @@ describe('strictSchema writes', () => {
     ['lengths', { type: 'string', minLength: 2 }, 'At least 2 characters.'],
     ['formats', { type: 'string', format: 'uri' }, 'Format: uri.'],
     ['look-arounds', { type: 'string', pattern: '^(?!a)' }, 'Matches the pattern ^(?!a).'],
-    ['equal items', { type: 'array', items: TEXT, uniqueItems: true }, 'No two items are equal.'],
-    ['what must not be', { type: 'string', not: { const: 'x' } }, 'Must not fit {"const":"x"}.'],
-    ['needs', { type: 'object', properties: {}, dependentRequired: { a: ['b'] } }, 'With "a" also "b".'],
+    ['uniqueItems', { type: 'array', items: TEXT, uniqueItems: true }, 'No two items are equal.'],
+    ['not', { type: 'string', not: { const: 'x' } }, 'Must not fit {"const":"x"}.'],
+    [
+      'dependentRequired',
+      { type: 'object', properties: {}, dependentRequired: { a: ['b'] } },
+      'With "a" also "b".',
+    ],
     [
       'unions that only validate',
       { type: 'object', properties: { a: TEXT }, anyOf: [{ required: ['a'] }, { maxProperties: 0 }] },
       'Fits at least one of [{"required":["a"]},{"maxProperties":0}].',
     ],
-  ])('%s into the description, for the check of the call', (_, schema, description) => {
+  ])('%s to text in the description, still validated at call time', (_, schema, description) => {
     const { schema: strict, report } = strictValue(schema);
     expect(strict.properties?.value?.description).toBe(description);
     expect(report.checked.map(({ places }) => places)).toEqual([['value']]);
   });
 
-  test('recursion as definitions, and words beside a reference around it', () => {
+  test('recursion to definitions, and moves keywords next to a reference around it', () => {
     const node = { type: 'object', properties: { next: { $ref: '#/$defs/node', description: 'The next' } } };
     expect(strictValue({ $ref: '#/$defs/node' }, { node }).schema).toEqual({
       ...closed({ value: { $ref: '#/$defs/node' } }),
@@ -159,7 +171,7 @@ describe('strictSchema writes', () => {
     });
   });
 
-  test('any value as a definition in which objects are lists of entries', () => {
+  test('an unrestricted value to a definition in which objects are lists of entries', () => {
     const strict = strictValue({});
     const args = { value: { a: [{ ['__proto__']: null }, []] } };
     const pair = (key: string, value: unknown) => ({ entries: [{ key, value }] });
@@ -167,7 +179,7 @@ describe('strictSchema writes', () => {
     expect(strict.restore(strict.forward(args))).toEqual(args);
   });
 
-  test('a root that is a union into a property', () => {
+  test('a union as root to a property', () => {
     const cat = {
       type: 'object',
       properties: { kind: { const: 'cat' }, age: { type: 'integer' } },
@@ -181,12 +193,12 @@ describe('strictSchema writes', () => {
     expect(strict.restore({ kind: 'cat' })).toEqual({ kind: 'cat' });
   });
 
-  test('a root without properties as one that takes nothing', () => {
+  test('a root without properties to one that allows none', () => {
     expect(strictly({ type: 'object' }).schema).toEqual(closed({}));
   });
 });
 
-describe('strictSchema tells the branches of a union apart', () => {
+describe('strictSchema distinguishes the branches of a union', () => {
   const of = (
     properties: Readonly<Record<string, JsonSchema>>,
     required: readonly string[] = [],
@@ -197,7 +209,7 @@ describe('strictSchema tells the branches of a union apart', () => {
     additionalProperties: false,
   });
 
-  test('by their keys or constants, those that tell first', () => {
+  test('by their keys or constants, which come first', () => {
     const strict = strictValue({
       anyOf: [
         of({ a: TEXT, kind: { const: 'x' } }, ['kind']),
@@ -215,7 +227,7 @@ describe('strictSchema tells the branches of a union apart', () => {
     });
   });
 
-  test('by tags where nothing else does', () => {
+  test('by tags if they have no other difference', () => {
     const strict = strictValue({ anyOf: [of({ a: TEXT }), of({ a: { type: ['string', 'null'] } }, ['a'])] });
     expect(strict.edits).toContainEqual({ at: 'value', kind: 'tagged' });
     for (const value of [{}, { a: null }, { a: 'x' }])
@@ -224,10 +236,10 @@ describe('strictSchema tells the branches of a union apart', () => {
   });
 });
 
-describe('StrictForm.restore leaves as it is', () => {
+describe('StrictForm.restore does not change', () => {
   const RECORD = { type: 'object', additionalProperties: { type: 'object', properties: { a: TEXT } } };
   test.each<[string, JsonSchema, unknown]>([
-    ['an object where pairs were asked for', RECORD, { x: { a: 'y' } }],
+    ['an object instead of pairs', RECORD, { x: { a: 'y' } }],
     [
       'pairs with the same key',
       RECORD,
@@ -236,16 +248,16 @@ describe('StrictForm.restore leaves as it is', () => {
         { key: 'x', value: {} },
       ],
     ],
-    ['pairs with something beside them', RECORD, [{ key: 'x', value: {}, more: 1 }]],
-    ['a list where places were asked for', { prefixItems: [TEXT], type: 'array' }, ['a']],
-    ['places with a gap', { prefixItems: [TEXT, TEXT], type: 'array' }, { item_1: null, item_2: 'b' }],
+    ['pairs with an additional property', RECORD, [{ key: 'x', value: {}, more: 1 }]],
+    ['an array instead of an object of items', { prefixItems: [TEXT], type: 'array' }, ['a']],
+    ['items with a gap', { prefixItems: [TEXT, TEXT], type: 'array' }, { item_1: null, item_2: 'b' }],
     ['another type', RECORD, 'text'],
-    ['null where something is needed', TEXT, null],
+    ['null for a required value', TEXT, null],
   ])('%s', (_, schema, value) => {
     expect(strictValue(schema).restore({ value, unknown: [1] })).toEqual({ value, unknown: [1] });
   });
 
-  test('what is not an object, and what is nested too deep', () => {
+  test('arguments that are not an object or are nested too deeply', () => {
     const list = { $ref: '#/$defs/list' };
     const strict = strictValue(list, {
       list: { type: 'array', items: { anyOf: [list, { type: 'object', properties: { a: TEXT } }] } },
@@ -259,14 +271,14 @@ describe('StrictForm.restore leaves as it is', () => {
   });
 });
 
-test('StrictForm.restore and forward take time in proportion to what they are given', async () => {
+test('StrictForm.restore and forward take linear time', async () => {
   const tree = { type: 'object', additionalProperties: { $ref: '#/$defs/tree' } };
   const union = { anyOf: [{ type: 'object', properties: { a: TEXT } }, { $ref: '#/$defs/tree' }] };
   const strict = strictValue(
     { $ref: '#/$defs/tree' },
     { tree: { ...tree, additionalProperties: { anyOf: [union] } } },
   );
-  /** Pairs within pairs, none of which is one as a whole. */
+  /** Nested pairs with duplicate keys, which cannot be restored. */
   const broken = (levels: number): unknown => {
     let value: unknown = [];
     for (let level = 0; level < levels; level += 1)
@@ -299,7 +311,7 @@ test('StrictForm.restore and forward take time in proportion to what they are gi
   }
 });
 
-test('strictSchema gives the same frozen form for the same schema, and restored arguments share nothing', () => {
+test('strictSchema returns the same frozen form for a schema, and restored arguments share no objects', () => {
   const schema = { type: 'object', properties: { value: { enum: [{ a: [1] }] } } };
   const strict = strictly(schema);
   expect(strictSchema(schema)).toBe(strict);
@@ -312,7 +324,7 @@ test('strictSchema gives the same frozen form for the same schema, and restored 
 
 test.each<[string, JsonSchema, string]>([
   [
-    'references that lead nowhere',
+    'references without a target',
     { $ref: '#/$defs/none' },
     'the reference #/$defs/none leads nowhere within the schema',
   ],
@@ -323,13 +335,13 @@ test.each<[string, JsonSchema, string]>([
     { enum: Array.from({ length: 1_001 }, (_, at) => at) },
     'it has 1001 constants, of at most 1000',
   ],
-  ['what nothing fits', { type: 'string', enum: [1] }, 'no arguments fit it'],
-])('strictSchema refuses %s, and says so', (_, value, reason) => {
+  ['schemas that no value fits', { type: 'string', enum: [1] }, 'no arguments fit it'],
+])('strictSchema refuses %s with a reason', (_, value, reason) => {
   const schema = { type: 'object', properties: { value }, required: ['value'] };
   expect(strictSchema(schema)).toEqual({ isStrict: false, reasons: [reason] });
 });
 
-test('strictSchema refuses schemas of more than ten levels', () => {
+test('strictSchema refuses schemas with more than ten levels', () => {
   let deep: JsonSchema = TEXT;
   for (let level = 0; level < 11; level += 1)
     deep = { type: 'object', properties: { deep }, required: ['deep'] };
@@ -339,7 +351,7 @@ test('strictSchema refuses schemas of more than ten levels', () => {
   expect(strictSchema({ type: 'object', properties: { deep } }).isStrict).toBe(false);
 });
 
-test('StrictForm.report tells what was rewritten, and what only the check still says, each with its places', () => {
+test('StrictForm.report lists rewritten parts and keywords that only the validation checks, with their places', () => {
   const strict = strictly({
     type: 'object',
     properties: { a: { type: 'string', minLength: 1 }, b: { type: 'string', minLength: 1 } },

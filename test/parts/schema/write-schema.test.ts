@@ -66,14 +66,14 @@ const property = (name: string, type: ValueType, more: Partial<PropertyModel> = 
 const classType = (target: new () => object): ValueType => ({ kind: 'class', class: target });
 
 describe('parameters of a tool', () => {
-  test('no parameters: an object with empty properties and nothing required', () => {
+  test('a tool without parameters gets an object without properties', () => {
     expect(writeParameters({ properties: [] })).toEqual({
       ok: true,
       schema: { type: 'object', properties: {}, required: [] },
     });
   });
 
-  test('add(a, b): two integers, both required, in order', () => {
+  test('add(a, b) gets two required integers in order', () => {
     const integer: ValueType = { kind: 'scalar', name: 'integer' };
     const written = writeParameters({ properties: [property('a', integer), property('b', integer)] });
     expect(JSON.stringify(written.ok && written.schema)).toBe(
@@ -81,7 +81,7 @@ describe('parameters of a tool', () => {
     );
   });
 
-  test('a property called __proto__ is a property like any other', () => {
+  test('a property called __proto__ is an ordinary property', () => {
     const written = writeParameters({ properties: [property('__proto__', { kind: 'any' })] });
     expect(written.ok && Object.keys(written.schema.properties ?? {})).toEqual(['__proto__']);
   });
@@ -97,7 +97,7 @@ describe('DTO classes', () => {
     required: ['sku', 'quantity'],
   };
 
-  test('nested classes stand where they are used, without additionalProperties', () => {
+  test('nested classes are inlined, without additionalProperties', () => {
     expect(writeParameters({ class: Order })).toEqual({
       ok: true,
       schema: {
@@ -112,13 +112,13 @@ describe('DTO classes', () => {
     });
   });
 
-  test('the same class gives the same bytes every time', () => {
+  test('the same class gives the same output every time', () => {
     expect(JSON.stringify(writeParameters({ class: Order }))).toBe(
       JSON.stringify(writeParameters({ class: Order })),
     );
   });
 
-  test('a class that contains itself has a definition of its name', () => {
+  test('a recursive class gets a definition under its name', () => {
     const folder = {
       type: 'object',
       properties: {
@@ -134,7 +134,7 @@ describe('DTO classes', () => {
     expect(fits({ name: 'a', children: [{ children: [] }] })).toBe(false);
   });
 
-  test('two recursive classes of one name are kept apart by a number, in order of first appearance', () => {
+  test('two recursive classes with the same name get numbered definitions', () => {
     const make = (key: 'left' | 'right') => {
       class Node {}
       Type(() => Node)(Node.prototype, key);
@@ -152,7 +152,7 @@ describe('DTO classes', () => {
     expect(written.ok && Object.keys(written.schema.$defs?.Node2?.properties ?? {})).toEqual(['right']);
   });
 
-  test('classes of one name that are not recursive never merge', () => {
+  test('classes with the same name that are not recursive are not merged', () => {
     const make = (decorate: PropertyDecorator) => {
       class Input {}
       decorate(Input.prototype, 'value');
@@ -170,7 +170,7 @@ describe('DTO classes', () => {
     });
   });
 
-  test('a discriminated union is anyOf with a constant tag, which is required', () => {
+  test('a discriminated union is anyOf with a required constant tag', () => {
     const written = writeParameters({ class: Group });
     const fits = compileSchema(written.ok ? written.schema : {});
     expect(written).toMatchObject({
@@ -263,13 +263,13 @@ describe('DTO classes', () => {
 });
 
 describe('explicit schemas inside larger ones', () => {
-  test('a schema without references keeps its bytes', () => {
+  test('a schema without references is inlined unchanged', () => {
     const schema = { type: 'object', properties: { b: {}, a: {} }, $defs: { Unused: {} } };
     const written = writeParameters({ properties: [property('it', { kind: 'schema', schema })] });
     expect(JSON.stringify(written.ok && written.schema.properties?.it)).toBe(JSON.stringify(schema));
   });
 
-  test('references into a schema still resolve to the same target', () => {
+  test('references inside a schema still resolve to the same target', () => {
     const tree = (value: string) => ({
       type: 'object',
       properties: { value: { type: value }, next: { $ref: '#/$defs/Tree' } },

@@ -34,10 +34,10 @@ describe('ToolIndex finds a tool by', () => {
     ['the parts of a name in snake_case', 'OPEN INVOICES', 'list_open_invoices'],
     ['the parts of a name with an acronym', 'http', 'XMLHttpRequest'],
     ['another form of a word', 'what was converted', 'convert'],
-    ['a word that means the same', 'write an e-mail to our client', 'send_mail'],
-    ['a parameter inside a parameter', 'altitude', 'convert'],
+    ['a synonym', 'write an e-mail to our client', 'send_mail'],
+    ['a nested parameter', 'altitude', 'convert'],
     ['the description of a parameter', 'thermometers', 'convert'],
-    ['a value that a parameter takes', 'Fahrenheit', 'convert'],
+    ['an enum value of a parameter', 'Fahrenheit', 'convert'],
   ];
   test.each(cases)('%s', (_what, query, name) => {
     expect(index.search(query)[0]).toBe(name);
@@ -66,9 +66,9 @@ test.each([
   expect(index.search(`${query} please`)[0]).toBe(name);
 });
 
-test('ToolIndex looks through a long word once', () => {
+test('ToolIndex searches a very long word in linear time', () => {
   const index = indexOf(OFFICE);
-  // To begin anew at each of these characters would take the better part of an hour.
+  // Starting again at each of these characters would take almost an hour.
   const word = 'x'.repeat(2_000_000);
   expect(index.search(`${word} send_mail`)).toEqual(['send_mail']);
   expect(index.search(`${word.toUpperCase()} send_mail`)).toEqual(['send_mail']);
@@ -85,7 +85,7 @@ test('ToolIndex finds tools of scripts without spaces, and with accents', () => 
   expect(index.search('cafe')[0]).toBe('cafes');
 });
 
-test('ToolIndex gives tools for each of several needs before a second one for the same', () => {
+test('ToolIndex returns a tool for each need in the query before a second one for the same need', () => {
   const mails = ['send', 'forward', 'answer', 'archive', 'star'].map((verb) => ({
     name: `${verb}_mail`,
     description: `Lets you ${verb} mail of your mail box`,
@@ -129,7 +129,7 @@ const step = fc.oneof(
   fc.record({ remove: fc.constantFrom('a', 'b', 'A', 'find', '__proto__', 'x1') }),
 );
 
-test('ToolIndex answers by the tools that it has, however it came to them', () => {
+test('ToolIndex returns results that depend only on its current tools', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), text, (steps, query) => {
       const lived = new ToolIndex();

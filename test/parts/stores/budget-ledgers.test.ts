@@ -44,7 +44,7 @@ function testLedger(name: string, open: () => Opened | Promise<Opened>): void {
   describe(name, () => {
     for (const { title, run } of budgetLedgerConformance({ name: `${name}.budgets`, open })) test(title, run);
 
-    test(`${name}.budgets keeps what was granted beyond a budget, for all who share it`, async () => {
+    test(`${name}.budgets stores amounts granted beyond a budget for all processes`, async () => {
       const { ledger, other = ledger, close } = await open();
       const run = (budgets: BudgetLedger, replies: readonly object[]) => ({
         ...{ provider: new ScriptedProvider(replies as never), model: 'm', tools: [look] },

@@ -3,10 +3,10 @@ import type { RunState, RunStore } from 'toolwright';
 import type { OpenedStore } from 'toolwright/testing';
 import { runState } from './run-state.js';
 
-/** Long beside what a case takes, so that the clock of a store may be a real one. */
+/** Much longer than a case takes, so that a store may use a real clock. */
 const MINUTE = 60_000;
 
-/** What somebody does with a store; `who` is one of all who ever tried to claim a run, long ago or just now. */
+/** A step on a store; `who` is the index of a claimer, also of one that has lost its claim. */
 export type RandomStep =
   | { readonly kind: 'wait'; readonly minutes: number }
   | { readonly kind: 'save'; readonly runId: string }
@@ -28,7 +28,7 @@ const runIds = fc.constantFrom('r', 's');
 const leases = fc.integer({ min: 1, max: 20 });
 const who = fc.nat(12);
 
-/** Steps of several claimers of two runs, in any order, with time going by in between. */
+/** Steps of several claimers of two runs in random order, with time passing in between. */
 export const randomSteps: fc.Arbitrary<readonly RandomStep[]> = fc.array(
   fc.oneof(
     fc.record({ kind: fc.constant('wait' as const), minutes: fc.integer({ min: 1, max: 20 }) }),
@@ -50,8 +50,8 @@ export const randomSteps: fc.Arbitrary<readonly RandomStep[]> = fc.array(
 );
 
 /**
- * The other side of a store: what its claimers were told. It takes every step and says what is wrong with the
- * answer, so that at most one claim of a run ever does anything, and one that was lost never does.
+ * A reference implementation of claims. It takes every step and returns the expected result, so that at most
+ * one claim of a run has an effect, and a lost claim never does.
  */
 export class ClaimLedger {
   readonly #store: RunStore;
@@ -65,7 +65,7 @@ export class ClaimLedger {
     this.#advance = advance;
   }
 
-  /** What the store should have said, and what it said. */
+  /** The expected and the actual result of a step. */
   async take(step: RandomStep): Promise<{ readonly expected: unknown; readonly told: unknown }> {
     switch (step.kind) {
       case 'wait':
@@ -81,7 +81,7 @@ export class ClaimLedger {
     }
   }
 
-  /** The states that should be kept, and those that are. */
+  /** The expected and the actual states in the store. */
   async compareStates(): Promise<{ readonly expected: unknown; readonly told: unknown }> {
     return {
       expected: ['r', 's'].map((runId) => this.#runs.get(runId)?.state),

@@ -67,14 +67,14 @@ test('SqliteRunStore reports the entries of one process to another', async () =>
   end();
 });
 
-test('SqliteRunStore.conversations still reports news after the file was unreadable for a time', async () => {
+test('SqliteRunStore.conversations still reports news after the table was missing for a while', async () => {
   const path = newPath();
   using store = new SqliteRunStore({ path });
   const other = new DatabaseSync(path);
   const heard: ConversationNews[] = [];
   const end = store.conversations.watch((news) => heard.push(news));
   other.exec('ALTER TABLE toolwright_conversations RENAME TO elsewhere');
-  // It looks meanwhile.
+  // Long enough for some polls.
   await pause(200);
   other.exec('ALTER TABLE elsewhere RENAME TO toolwright_conversations');
   other.exec(
@@ -101,7 +101,7 @@ test('SqliteRunStore.conversations reports everything that another process write
   expect(heard.size).toBe(ids.length);
 });
 
-/** Does to each conversation what another process does with every change, as fast as it can. */
+/** Writes to each conversation as another process does, as fast as possible. */
 const WRITER = `
   const { workerData: { path, ids } } = require('node:worker_threads');
   const { DatabaseSync } = require('node:sqlite');

@@ -4,7 +4,7 @@ import { type OpenedStore, runStoreConformance } from 'toolwright/testing';
 import { runs } from '../../setup/runs.js';
 import { ClaimLedger, randomSteps } from './claim-ledger.js';
 
-/** What every store of runs must do, whatever keeps them: the conformance suite, and claims in any order. */
+/** The tests of every run store: the conformance suite, and claims in random order. */
 export function describeRunStore(
   name: string,
   open: () => OpenedStore | Promise<OpenedStore>,
@@ -13,7 +13,7 @@ export function describeRunStore(
   describe(`${name} as a run store`, () => {
     for (const { title, run } of runStoreConformance({ name, open, results: true })) test(title, run);
 
-    test('lets at most one claim hold at any time, and a lost one change nothing, whoever does what and when', async () => {
+    test('has at most one valid claim of a run at any time, and a lost claim changes nothing', async () => {
       await fc.assert(
         fc.asyncProperty(randomSteps, async (steps) => {
           const opened = await open();

@@ -16,6 +16,6 @@ const cases = runStoreConformance({
   },
 });
 
-describe('the store that the page on stores starts from passes the suite for a RunStore without checkpoints', () => {
+describe('the example store in the documentation passes the suite for a RunStore without checkpoints', () => {
   for (const { title, run } of cases) test(title, run);
 });

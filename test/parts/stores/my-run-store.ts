@@ -70,7 +70,7 @@ export class MyRunStore implements RunStore {
     return leaseEnd <= this.#now();
   }
 
-  // A claim whose lease has ended is valid until the run is claimed again.
+  // An expired claim is valid until the run is claimed again.
   #claimed({ runId, claim }: RunClaim): StoredRun | undefined {
     const stored = this.#runs.get(runId);
     return stored?.claim === claim ? stored : undefined;

@@ -1,13 +1,13 @@
 import type { RunCheckpoint, RunEntry } from 'toolwright';
 import { runState } from './run-state.js';
 
-/** A run under way as a store gets one. */
+/** A running run, as a store receives it. */
 export function runCheckpoint(runId: string, texts: readonly string[] = [], revision = 0): RunCheckpoint {
   const { open: _open, pending: _pending, ...progress } = runState(runId, revision, texts);
   return { ...progress, status: 'running' };
 }
 
-/** A step of one call, whose text tells it from others. */
+/** A step with one call, identified by its text. */
 export function stepEntry(text: string): RunEntry {
   const call = { status: 'begun', id: 'call_1', name: 'work', arguments: { text } } as const;
   return {

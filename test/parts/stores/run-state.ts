@@ -1,6 +1,6 @@
 import type { RunState } from 'toolwright';
 
-/** A state of a run, or of a turn of a conversation, that waited for an answer until the year 2020. */
+/** The state of a run or a turn whose pending call expired in 2020. */
 export function expiredState(runId: string, turnOf?: string): RunState {
   const waits = { id: 'a', callId: 'call_1', kind: 'approval', tool: 'pay', arguments: {} } as const;
   const pending = ['2030-01-01T00:00:00.000Z', '2020-01-01T00:00:00.500Z'].map((expiresAt) => ({
@@ -10,7 +10,7 @@ export function expiredState(runId: string, turnOf?: string): RunState {
   return { ...runState(runId, 1), pending, ...(turnOf === undefined ? {} : { turnOf }) };
 }
 
-/** A state as a store gets one: of a run that waits for nothing in particular. */
+/** The state of a run without pending calls, as a store receives it. */
 export function runState(runId: string, revision: number, texts: readonly string[] = []): RunState {
   return {
     version: 1,

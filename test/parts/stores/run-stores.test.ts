@@ -15,7 +15,7 @@ function newPath(): string {
   return join(folder, `${files}.sqlite`);
 }
 
-/** A clock that only a test puts forward. */
+/** A clock that only the test advances. */
 class Clock {
   time = 1_700_000_000_000;
   readonly now = (): number => this.time;

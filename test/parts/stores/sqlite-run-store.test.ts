@@ -17,7 +17,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Of the tables as version 3 made them, those that this version changes, and a row of each. */
+/** The tables of version 3 that differ from the current version, with a row each. */
 const VERSION_3 = `
   CREATE TABLE toolwright_schemas (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
   INSERT INTO toolwright_schemas VALUES ('runs', 3);
@@ -58,7 +58,7 @@ const VERSION_3 = `
   ) STRICT;
   INSERT INTO toolwright_approvals VALUES (1, 'old', '{"id":"old"}', NULL), (2, 'new', '{"id":"new"}', NULL);`;
 
-/** Does something to the file as another program would. */
+/** Runs a function on the file as another program would. */
 async function asAnother<Outcome>(
   work: (database: DatabaseSync) => Outcome | Promise<Outcome>,
 ): Promise<Outcome> {
@@ -70,7 +70,7 @@ async function asAnother<Outcome>(
   }
 }
 
-describe('the file', () => {
+describe('the file of SqliteRunStore', () => {
   test('still has runs and claims after it is closed and reopened', async () => {
     const first = new SqliteRunStore({ path, now: () => 1000 });
     await first.save(runState('free', 1));
@@ -95,7 +95,7 @@ describe('the file', () => {
     other.close();
   });
 
-  test('is readable only by its owner, also if it is given as a URL', () => {
+  test('is readable only by its owner, even if the path is a URL', () => {
     const address = (query = '') => `file:${path.replaceAll(' ', '%20')}${query}`;
     for (const given of [path, address(), address('?cache=private'), `file://${path}`, `${address()}#x`]) {
       new SqliteRunStore({ path: given }).close();
@@ -107,7 +107,7 @@ describe('the file', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('may be the application’s own, whose tables are not changed', async () => {
+  test('can be a database of the application, whose tables are not changed', async () => {
     await asAnother((database) =>
       database.exec('PRAGMA user_version = 7; CREATE TABLE runs (id); INSERT INTO runs VALUES (1)'),
     );
@@ -120,13 +120,13 @@ describe('the file', () => {
     });
   });
 
-  test('can be read by others while it is written', async () => {
+  test('can be read while another process writes', async () => {
     const store = new SqliteRunStore({ path, busyTimeoutMs: 0 });
     await store.save(runState('r', 1));
     await asAnother(async (database) => {
       database.exec('BEGIN IMMEDIATE');
       expect(await store.load('r')).toEqual(runState('r', 1));
-      // A lock that outlasts the timeout is an error, and the store goes on afterwards.
+      // A lock that lasts longer than the timeout is an error, but the store remains usable.
       await expect(store.claim({ runId: 'r', claim: 'a', leaseMs: 10 })).rejects.toThrow(
         'database is locked',
       );
@@ -137,7 +137,7 @@ describe('the file', () => {
     store.close();
   });
 
-  test('leaves a run free whose state somebody broke', async () => {
+  test('a run with an invalid state stays free', async () => {
     const store = new SqliteRunStore({ path });
     await store.save(runState('r', 1));
     await asAnother((database) => database.exec("UPDATE toolwright_runs SET state = '{'"));
@@ -150,7 +150,7 @@ describe('the file', () => {
   });
 });
 
-describe('opening', () => {
+describe('opening SqliteRunStore', () => {
   test.each([[undefined], [''], [42]])('without a path throws: %p', (wrong) => {
     expect(() => new SqliteRunStore({ path: wrong as string })).toThrow("Write instead: path: 'runs.sqlite'");
   });
@@ -159,7 +159,7 @@ describe('opening', () => {
     expect(() => new SqliteRunStore({ path, busyTimeoutMs: Number.NaN })).toThrow('busyTimeoutMs is NaN');
   });
 
-  test('in a missing folder, or at a folder, throws an error with the path', () => {
+  test('in a missing folder or at the path of a folder throws an error with the path', () => {
     const lost = join(folder, 'missing', 'runs.sqlite');
     mkdirSync(path);
     for (const wrong of [lost, path])
@@ -178,13 +178,13 @@ describe('opening', () => {
       );
   });
 
-  test('a file of another kind throws and leaves it unchanged', () => {
+  test('a file that is not a database throws and leaves it unchanged', () => {
     writeFileSync(path, 'Dear diary, '.repeat(100));
     expect(() => new SqliteRunStore({ path })).toThrow('file is not a database');
     expect(statSync(path).size).toBe(1200);
   });
 
-  test('a file of version 1 is taken over with what it holds, and whoever still has it open writes nothing', async () => {
+  test('a file of version 1 is migrated, and a process that still has it open cannot write', async () => {
     await asAnother(async (database) => {
       database.exec(`
         CREATE TABLE toolwright_schemas (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
@@ -209,7 +209,7 @@ describe('opening', () => {
     });
   });
 
-  test('a file of version 2 is looked through for answers that have expired', async () => {
+  test('a file of version 2 is searched for expired pending calls', async () => {
     {
       using store = new SqliteRunStore({ path });
       for (const state of [expiredState('r'), expiredState('c.1', 'c'), runState('s', 1)])
@@ -236,7 +236,7 @@ describe('opening', () => {
     ).toEqual({ at });
   });
 
-  test('a file of version 3 goes on with what it holds', async () => {
+  test('a file of version 3 is migrated with its content', async () => {
     await asAnother((database) => database.exec(VERSION_3));
     using store = new SqliteRunStore({ path, now: () => 2000 });
     const held = { runId: 'r', claim: 'a' };
@@ -259,7 +259,7 @@ describe('opening', () => {
     expect((await store.approvals.listApprovals()).map(({ id }) => id)).toEqual(['old', 'new']);
   });
 
-  test('a file of a newer version throws an error that says so', async () => {
+  test('a file of a newer version throws an error with that version', async () => {
     new SqliteRunStore({ path }).close();
     await asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 5'));
     const open = () => new SqliteRunStore({ path });
@@ -268,7 +268,7 @@ describe('opening', () => {
   });
 });
 
-describe('closing', () => {
+describe('closing SqliteRunStore', () => {
   test('may be repeated, and the store cannot be used afterwards', async () => {
     const store = new SqliteRunStore({ path: ':memory:' });
     await store.save(runState('r', 1));

@@ -15,16 +15,16 @@ import {
 import { overAnthropic, overChat, PROVIDERS } from './conformance-backends.js';
 import { type Spoiler, spoiled } from './spoiled-provider.js';
 
-/** A way to be wrong in a case, and what the case says of it. */
+/** A breach of a rule, and the message that the case must report. */
 interface Breach {
-  /** The end of the case’s title. */
+  /** The title of the case without the name and the method. */
   readonly title: string;
   readonly spoiler: () => Spoiler;
   /** Default: OpenAIProvider with Chat Completions. */
   readonly over?: (spoiler: Spoiler) => Promise<ProviderBackend>;
-  /** Of `chat` and of `stream`; one where both say the same. */
+  /** The message for `chat` and for `stream`, or one for both. */
   readonly words: RegExp | readonly [RegExp | undefined, RegExp | undefined];
-  /** Where nothing ever comes. */
+  /** The time limit if the reply never arrives. */
   readonly timeoutMs?: number;
 }
 
@@ -51,7 +51,7 @@ const messages = (change: (message: Message) => Message): Spoiler => ({
   request: (request) => ({ ...request, messages: request.messages.map(change) }),
 });
 
-/** Calls of the history with other arguments. */
+/** Changes the arguments of the calls in the history. */
 const withArguments = (change: (text: string) => string): Spoiler =>
   messages((message) =>
     message.role === 'assistant' && message.tool_calls
@@ -65,7 +65,7 @@ const withArguments = (change: (text: string) => string): Spoiler =>
       : message,
   );
 
-/** Only the text of user messages is sent. */
+/** Sends only the first part, the text, of a user message. */
 const withoutUserParts = () =>
   messages((message) =>
     message.role === 'user' && typeof message.content !== 'string'
@@ -76,7 +76,7 @@ const withoutUserParts = () =>
 const withoutParts = () =>
   messages((message) => (message.role === 'tool' ? { ...message, parts: undefined } : message));
 
-/** The first call has taken the arguments of the others. */
+/** The response contains only the first call. */
 const merged: Spoiler = {
   response: ({ toolCalls, ...response }) => ({ ...response, toolCalls: toolCalls.slice(0, 1) }),
 };
@@ -231,7 +231,7 @@ const BREACHES: readonly Breach[] = [
   },
   {
     title: 'sends the results of parallel calls in one message',
-    // Chat Completions has a message for each result; an API such as Anthropic’s refuses that.
+    // Chat Completions needs one message per result; an API such as Anthropic’s refuses that.
     spoiler: () => ({}),
     words: /the results of two calls of one reply are sent in separate messages/,
   },
@@ -402,7 +402,7 @@ const BREACHES: readonly Breach[] = [
 
 type Fetch = typeof globalThis.fetch;
 
-/** A `fetch` whose bodies go through something that makes other bytes of them. */
+/** A `fetch` that changes the bytes of the bodies. */
 function through(change: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): Fetch {
   return async (input, init) => {
     const { status, headers, body } = await fetch(input, init);
@@ -410,7 +410,7 @@ function through(change: (body: ReadableStream<Uint8Array>) => ReadableStream<Ui
   };
 }
 
-/** Decodes each piece by itself. */
+/** Decodes each chunk separately. */
 const piecewise = through((body) =>
   body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
@@ -420,7 +420,7 @@ const piecewise = through((body) =>
   ),
 );
 
-/** Takes a lost connection for the end of the reply. */
+/** Treats a lost connection as the end of the reply. */
 const quiet = through((body) => {
   const reader = body.getReader();
   return new ReadableStream({
@@ -433,7 +433,7 @@ const quiet = through((body) => {
   });
 });
 
-/** Takes an error within a stream for its end. */
+/** Ignores an error event inside a stream. */
 const deaf = through((body) =>
   body
     .pipeThrough(new TextDecoderStream())
@@ -448,7 +448,7 @@ const deaf = through((body) =>
 const DECODER = 'reads a reply that arrives cut at any byte';
 const DEAF = 'throws an error that the server reports within a stream';
 
-/** What the case of a title says of a provider; `chat` where there is no other. */
+/** Runs the case with this title, and returns its error message or 'passed'. */
 async function verdict(title: string, options: Omit<ProviderConformanceOptions, 'name'>): Promise<string> {
   const found = providerConformance({ name: 'P', ...options }).find((entry) => entry.title === title);
   if (found === undefined) throw new Error(`there is no case '${title}'`);
@@ -487,12 +487,15 @@ describe('providerConformance', () => {
     ['P.stream', piecewise, DECODER, /content is/],
     ['P.stream', deaf, DEAF, /a stream that reports an error ends with a reply/],
     ['P.stream', quiet, 'throws where a reply breaks off at any byte', /content is|toolCalls is/],
-  ])('providerConformance finds a %s whose bytes are read wrongly', async (method, fetch, title, words) => {
-    const said = await verdict(`${method} ${title}`, { backend: () => overChat(undefined, { fetch }) });
-    expect(said).toMatch(words);
-  });
+  ])(
+    'providerConformance finds the error of a %s that misreads the bytes',
+    async (method, fetch, title, words) => {
+      const said = await verdict(`${method} ${title}`, { backend: () => overChat(undefined, { fetch }) });
+      expect(said).toMatch(words);
+    },
+  );
 
-  test('providerConformance has a broken provider for each of its cases here', () => {
+  test('providerConformance has only cases that a broken provider here fails', () => {
     const tried = [
       ...all.map(({ title }) => title),
       `P.chat ${DECODER}`,
@@ -529,7 +532,7 @@ describe('providerConformance', () => {
     });
   });
 
-  test('providerConformance says which methods and facts a provider should be declared without', async () => {
+  test('providerConformance suggests the values of `without` for missing features', async () => {
     const chatOnly = () => overChat((provider) => ({ chat: (request) => provider.chat(request) }));
     expect(await verdict('P.stream counts the tokens', { backend: chatOnly })).toMatch(
       /without: \['streaming'\]/,
@@ -541,7 +544,7 @@ describe('providerConformance', () => {
     );
   });
 
-  test('providerConformance refuses what it is not, and names it', () => {
+  test('providerConformance throws for invalid options', () => {
     const wrong = {
       name: '',
       backend: 'x',

@@ -19,7 +19,7 @@ import {
 } from 'toolwright/testing';
 import { chatCompletions, messages, responses } from './conformance-wires.js';
 
-/** A provider of this package, as the suite wants it. */
+/** A provider of this package, in the form that the suite needs. */
 export interface TestedProvider {
   readonly name: string;
   readonly backend: () => ProviderBackend | Promise<ProviderBackend>;
@@ -28,7 +28,7 @@ export interface TestedProvider {
 
 const MODEL = 'test-model';
 
-/** Chat Completions on loopback, asked by the provider, or by what is made of it. */
+/** Chat Completions on loopback, with the provider or a wrapper of it. */
 export function overChat(
   change: (provider: OpenAIProvider) => LLMProvider = (provider) => provider,
   options: OpenAIProviderOptions = {},
@@ -57,7 +57,7 @@ function overAiSdk(): Promise<ProviderBackend> {
   });
 }
 
-/** Anthropic’s Messages on loopback, asked by the provider, or by what is made of it. */
+/** Anthropic’s Messages on loopback, with the provider or a wrapper of it. */
 export function overAnthropic(
   change: (provider: AiSdkProvider) => LLMProvider = (provider) => provider,
 ): Promise<ProviderBackend> {
@@ -70,7 +70,7 @@ export function overAnthropic(
   });
 }
 
-/** A model that a script tells what to do. */
+/** A model whose replies come from a script. */
 interface ScriptedModel {
   turn?: ModelTurn;
   readonly sent: unknown[];
@@ -117,7 +117,7 @@ function backendOf(provider: ProviderBackend['provider'], script: ScriptedModel)
   };
 }
 
-/** Asked for what it is to say: it reads that out of the words. */
+/** The offline provider gets its reply as part of the prompt. */
 function offlineBackend(): ProviderBackend {
   return {
     provider: new OfflineProvider(),
@@ -137,7 +137,7 @@ function offlineBackend(): ProviderBackend {
 
 type Generated = Awaited<ReturnType<MockLanguageModelV4['doGenerate']>>;
 
-/** The AI SDK's own mock model, which heeds the signal as real ones do. */
+/** The mock model of the AI SDK, which respects the signal as real models do. */
 function mockBackend(): ProviderBackend {
   const script: ScriptedModel = { sent: [] };
   const model = new MockLanguageModelV4({
@@ -263,10 +263,10 @@ function partsOf(reply: ModelReply): LanguageModelV4StreamPart[] {
   ];
 }
 
-/** Each result is a message of its own, without a field for errors. */
+/** Each result is a separate message without a field for errors. */
 const OPENAI_LACKS = ['result-errors', 'merged-results'] as const;
 
-/** Every provider of this package, and what each is without. */
+/** All providers of this package, with the features that they lack. */
 export const PROVIDERS: readonly TestedProvider[] = [
   { name: 'OpenAIProvider (Chat Completions)', backend: () => overChat(), without: OPENAI_LACKS },
   { name: 'OpenAIProvider (Responses)', backend: overResponses, without: OPENAI_LACKS },
@@ -274,7 +274,7 @@ export const PROVIDERS: readonly TestedProvider[] = [
   {
     name: 'fromAiSdk (@ai-sdk/anthropic)',
     backend: () => overAnthropic(),
-    // Arguments are objects on its wire, thinking is not counted, and JSON needs a schema.
+    // On its wire arguments are objects, reasoning is not counted, and JSON needs a schema.
     without: ['raw-arguments', 'long-integers', 'reasoning-tokens', 'json-format'],
   },
   { name: 'fromAiSdk (a mock model)', backend: mockBackend, without: ['parallel-choice'] },
@@ -290,7 +290,7 @@ export const PROVIDERS: readonly TestedProvider[] = [
       'origin',
       'reasoning',
       'provider-items',
-      // What it is asked goes nowhere.
+      // It sends no requests.
       'sent',
     ],
   },

@@ -3,7 +3,7 @@ import { anthropicEvents, anthropicMessage } from '../providers/anthropic-bodies
 import { eventsOf, functionCall, message, responseOf } from '../providers/responses-bodies.js';
 
 /*
- * Replies of the conformance suite in the words of real wires.
+ * Replies for the conformance suite in the formats of real APIs.
  */
 
 type Item = Readonly<Record<string, unknown>>;
@@ -17,7 +17,7 @@ function events(chunks: readonly unknown[], ending = ''): HttpBackendBody {
   return { type: 'text/event-stream', text: lines.join('') + ending };
 }
 
-/** Chat Completions, with the reasoning as OpenRouter tells it. */
+/** Chat Completions, with reasoning in the format of OpenRouter. */
 export function chatCompletions(reply: ModelReply, { body }: HttpBackendRequest): HttpBackendBody {
   const { id, model } = reply;
   const object = body.stream ? 'chat.completion.chunk' : 'chat.completion';
@@ -95,7 +95,7 @@ const INCOMPLETE: Readonly<Record<string, string>> = {
   content_filter: 'content_filter',
 };
 
-/** Responses; nothing is kept by the server. */
+/** Responses, without storage on the server. */
 export function responses(reply: ModelReply, { body }: HttpBackendRequest): HttpBackendBody {
   const { id, model, text, calls, reasoning, usage } = reply;
   const reason = INCOMPLETE[reply.finishReason];

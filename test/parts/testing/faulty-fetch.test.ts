@@ -17,7 +17,7 @@ function serving(text: string, type = 'application/json') {
   return { fetch, asked };
 }
 
-/** What arrives of a body, and whether it came to its end. */
+/** The text of a body, and whether it arrived completely. */
 async function arriving(response: Response) {
   const reader = response.body?.getReader();
   let text = '';
@@ -33,7 +33,7 @@ async function arriving(response: Response) {
 }
 
 describe('faultyFetch', () => {
-  test('applies the faults of a plan in order, then stops, and reports which it applied', async () => {
+  test('applies the faults of a plan in order, then none, and reports them', async () => {
     const { fetch, asked } = serving('{}');
     const faulty = faultyFetch(fetch, [
       { kind: 'status', status: 429, retryAfter: 3 },
@@ -52,7 +52,7 @@ describe('faultyFetch', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('cuts a body off after the number of bytes in the plan, all of which arrive', async () => {
+  test('cuts a body off after the planned number of bytes', async () => {
     const text = '{"a":1}';
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: text.length + 2 }), async (afterBytes) => {
@@ -66,7 +66,7 @@ describe('faultyFetch', () => {
     );
   });
 
-  test('breaks the JSON of a body, and of a stream only one event', async () => {
+  test('breaks the JSON of a body, or of one event of a stream', async () => {
     const whole = await faultyFetch(serving('{"a":{}}').fetch, [{ kind: 'broken-json' }])(URL_ASKED);
     expect(await whole.text()).toBe('{"a":{}');
     const events = 'data: {"a":1}\n\ndata: {"b":1}\n\ndata: [DONE]\n\n';
@@ -129,7 +129,7 @@ describe('faultyFetch', () => {
     expect((await faulty(new Request(URL_ASKED))).status).toBe(200);
   });
 
-  test('draws the same faults from the same seed, about as often as the rate', async () => {
+  test('applies the same faults for the same seed, at about the given rate', async () => {
     const draw = async (seed: number, rate: number) => {
       const faults: FetchFault[] = [{ kind: 'status', status: 500 }, { kind: 'reset' }];
       const faulty = faultyFetch(serving('{}').fetch, { seed, rate, faults });

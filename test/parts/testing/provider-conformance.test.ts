@@ -8,7 +8,7 @@ describe.each(PROVIDERS)('$name', (provider) => {
   for (const { title, run } of providerConformance(provider)) test(title, run);
 });
 
-test('the guide says of each thing that a provider may be without what it is', () => {
+test('the guide explains every feature that a provider may lack', () => {
   const guide = readFileSync('docs/guides/testing.md', 'utf8');
   const named = guide.matchAll(/^\| ((?:`[a-z-]+`(?:, )?)+) +\|/gm);
   const names = Array.from(named, ([, cell = '']) => cell.replaceAll('`', '').split(', ')).flat();

@@ -23,7 +23,7 @@ const replay = (more: Partial<RecordedFetchOptions> = {}) =>
 const text = () => readFileSync(file, 'utf8');
 const lines = () => text().trimEnd().split('\n');
 
-/** A server that answers with these parts. */
+/** A server that answers with these chunks. */
 function serving(parts: readonly Uint8Array[], headers: Record<string, string> = {}, status = 200) {
   return async () => {
     const body = new ReadableStream<Uint8Array>({
@@ -119,7 +119,7 @@ describe('recordedFetch', () => {
 
   test('user name and password in a URL are not written', async () => {
     const fetch = recording({ fetch: serving([]) });
-    // The global fetch refuses such addresses; others, such as that of a proxy, take them.
+    // The global fetch refuses URLs with a password; others, such as that of a proxy, accept them.
     await expect(fetch('https://me:hunter2hunter2@127.0.0.1/v1')).rejects.toThrow();
     await fetch(new Request('https://127.0.0.1/v1#part'));
     expect(text()).not.toContain('hunter2');
@@ -150,7 +150,7 @@ describe('recordedFetch', () => {
     );
   });
 
-  test('the form of an upload has the same body each time, although its boundary differs', async () => {
+  test('a multipart form is recorded with the same body each time, although its boundary differs', async () => {
     const upload = () => {
       const form = new FormData();
       form.set('file', new Blob([new Uint8Array([0, 255, 128])]), 'a.bin');
@@ -160,7 +160,7 @@ describe('recordedFetch', () => {
     expect(await (await replay()('http://127.0.0.1/', upload())).text()).toBe('ok');
   });
 
-  test('a body that breaks off and a connection that fails are replayed as such', async () => {
+  test('a truncated body and a failed connection are replayed as such', async () => {
     const faults = [{ kind: 'cut', afterBytes: 3 }, { kind: 'reset' }] as const;
     const failing = faultyFetch(serving(encoded('hello')), faults);
     for (const open of [() => recording({ fetch: failing }), replay]) {
@@ -191,7 +191,7 @@ describe('recordedFetch', () => {
     play.assertUsedUp();
   });
 
-  test('replies that are not read, or only in part, are recorded', async () => {
+  test('replies that are not read, or only partly, are recorded', async () => {
     const fetch = recording({ fetch: serving(encoded('one', 'two')) });
     await fetch('http://127.0.0.1/unread');
     await (await fetch('http://127.0.0.1/left')).body?.cancel();
@@ -212,7 +212,7 @@ describe('recordedFetch', () => {
     );
   });
 
-  test('shows of long texts the place at which they part, and what is missing', async () => {
+  test('shows the position at which long texts differ, and a missing field', async () => {
     const ask = (fetch: typeof globalThis.fetch, body: unknown) =>
       fetch('http://127.0.0.1/', {
         method: 'POST',

@@ -5,7 +5,7 @@ import { runStoreConformance } from 'toolwright/testing';
 
 type StoreClass = new (options: MemoryRunStoreOptions) => MemoryRunStore;
 
-/** The titles of the cases that a store fails. */
+/** The titles of the cases that fail for a store. */
 async function failed(Store: StoreClass): Promise<readonly string[]> {
   const cases = runStoreConformance({
     name: 'S',

@@ -8,7 +8,7 @@ function ask(text = 'x', more: Partial<LLMRequest> = {}): LLMRequest {
 }
 
 describe('ScriptedProvider', () => {
-  test('replies come in order, one per request', async () => {
+  test('returns the replies in order, one per request', async () => {
     const provider = new ScriptedProvider([{ content: 'one' }, { content: 'two' }]);
     expect((await provider.chat(ask())).content).toBe('one');
     expect((await provider.chat(ask())).content).toBe('two');
@@ -91,13 +91,13 @@ describe('ScriptedProvider', () => {
     expect((await provider.chat(ask())).content).toBe('kept');
   });
 
-  test('a reply that never comes ends with the abort', async () => {
+  test('an abort ends a reply that never arrives', async () => {
     const controller = new AbortController();
     const provider = new ScriptedProvider([() => new Promise(() => controller.abort(new Error('stop')))]);
     await expect(provider.chat(ask('', { signal: controller.signal }))).rejects.toThrow('stop');
   });
 
-  test('a stream gives the content in pieces and then the whole response', async () => {
+  test('a stream sends the content in pieces and then the whole response', async () => {
     const provider = new ScriptedProvider([{ content: 'one two three', toolCalls: [{ name: 'a' }] }]);
     const parts = [];
     for await (const part of provider.stream(ask())) parts.push(part);

@@ -1,15 +1,15 @@
 import type { LLMProvider, LLMRequest, LLMResponse, LLMStreamPart } from 'toolwright';
 
-/** What a provider does wrong. */
+/** The changes that make a provider wrong. */
 export interface Spoiler {
   readonly request?: (request: LLMRequest) => LLMRequest;
   readonly response?: (response: LLMResponse) => LLMResponse;
   readonly part?: (part: LLMStreamPart) => readonly LLMStreamPart[];
-  /** Gives what is thrown instead; nothing where the failure is kept quiet. */
+  /** Replaces an error; `undefined` suppresses it. */
   readonly failure?: (error: unknown) => unknown;
 }
 
-/** A provider that does something wrong, and all the rest right. */
+/** A provider that is wrong in one way and otherwise correct. */
 export function spoiled(
   provider: LLMProvider & Required<Pick<LLMProvider, 'stream'>>,
   spoiler: Spoiler,

@@ -23,7 +23,7 @@ import {
   jobStoreConformance,
 } from 'toolwright/testing';
 
-/** The titles of the cases that fail, without the name of what they try. */
+/** The titles of the cases that fail, without the name of the store. */
 async function failing(cases: readonly ConformanceCase[]): Promise<readonly string[]> {
   const outcomes = await Promise.allSettled(cases.map(({ run }) => run()));
   return cases
@@ -39,7 +39,7 @@ function opened() {
   return { store: new MemoryRunStore({ now: () => time }), advance };
 }
 
-/** Asks a log that is right, and does one thing wrong by overriding it. */
+/** Delegates to a correct log; subclasses override one method with an error. */
 class Log implements ConversationLog {
   constructor(protected readonly right: ConversationLog) {}
   enter(entry: NewInboxEntry) {

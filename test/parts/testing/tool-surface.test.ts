@@ -15,7 +15,7 @@ import { interpretSchema } from '../../../src/tools/checking/interpreter/interpr
 import { anySchema, anyValue } from '../checking/any-schema.js';
 import { randomValue, schemaOf, wrapped } from '../checking/random-schema.js';
 
-/** A surface of one tool. */
+/** A surface with one tool. */
 function surfaceOf(parameters: JsonSchema): ToolSurface {
   return { tools: [{ name: 'find', description: 'Finds', parameters, tokens: 1 }], tokens: 1 };
 }
@@ -24,7 +24,7 @@ function changesOf(before: JsonSchema, after: JsonSchema): readonly SurfaceChang
   return surfaceChanges(surfaceOf(before), surfaceOf(after));
 }
 
-/** In a property, where arguments may be anything. */
+/** The changes of a property, which accepts values of any type. */
 function changesOfProperty(before: JsonSchema, after: JsonSchema) {
   const object = (a: JsonSchema): JsonSchema => ({ type: 'object', properties: { a } });
   return changesOf(object(before), object(after)).map(({ kind, path, what }) => [kind, path, what]);
@@ -117,7 +117,7 @@ describe('surfaceChanges', () => {
     [string, { ...string, title: 'T' }, 'wording', 'title changed'],
   ];
 
-  test.each(rows)('from %j to %j is %s: %s', (before, after, kind, what) => {
+  test.each(rows)('the change from %j to %j is %s: %s', (before, after, kind, what) => {
     const changes = changesOfProperty(before, after);
     const found = kind === 'non-breaking' ? changes : changes.filter((change) => change[0] === kind);
     if (kind === 'non-breaking') expect(changes.map(([is]) => is)).not.toContain('breaking');
@@ -186,7 +186,7 @@ describe('surfaceChanges', () => {
     ]);
   });
 
-  test('finds none between equal schemas, whatever they are and in whatever order their keys stand', () => {
+  test('finds no changes between equal schemas, whatever the order of their keys', () => {
     const reversed = (value: unknown): unknown => {
       if (typeof value !== 'object' || value === null) return value;
       if (Array.isArray(value)) return value.map(reversed);
@@ -214,7 +214,7 @@ describe('surfaceChanges', () => {
   });
 });
 
-/** Schemas of the keywords that are judged one by one. */
+/** Schemas of the keywords that are compared one by one. */
 const covered = fc.letrec<{ schema: JsonSchema }>((tie) => {
   const part = tie('schema');
   const count = fc.option(fc.integer({ min: 0, max: 3 }), { nil: undefined });
@@ -268,16 +268,16 @@ const covered = fc.letrec<{ schema: JsonSchema }>((tie) => {
   };
 }).schema;
 
-/** Without the keywords that were drawn but not given. */
+/** Without keywords that are undefined. */
 const plain = covered.map((schema) => JSON.parse(JSON.stringify(schema)) as JsonSchema);
 
-/** A property that is new is not a change for who does not send it, and removed properties are told; so that both know all. */
+/** Allows no additional properties, so that new and removed properties change the accepted values. */
 const closed = (schema: JsonSchema): JsonSchema =>
   JSON.parse(JSON.stringify(schema), (_key, value) =>
     value?.type === 'object' ? { additionalProperties: false, ...value } : value,
   );
 
-/** Ways to let more through, each of one schema. */
+/** Changes of a schema that accept more values. */
 const WIDENINGS: readonly ((schema: JsonSchema) => JsonSchema)[] = [
   (schema) => ({ anyOf: [schema, { type: 'null' }] }),
   (schema) => ({ anyOf: [{ const: 'new' }, schema] }),
@@ -295,8 +295,8 @@ const WIDENINGS: readonly ((schema: JsonSchema) => JsonSchema)[] = [
   (schema) => ({ ...schema, description: 'other words' }),
 ];
 
-describe('surfaceChanges, by chance', () => {
-  test('calls no widening breaking', () => {
+describe('surfaceChanges with random schemas', () => {
+  test('reports no wider schema as breaking', () => {
     const widening = fc.constantFrom(...WIDENINGS);
     const places: readonly ((schema: JsonSchema) => JsonSchema)[] = [
       (schema) => ({ type: 'object', properties: { a: schema }, required: ['a'] }),
@@ -313,7 +313,7 @@ describe('surfaceChanges, by chance', () => {
     );
   });
 
-  test('calls breaking what lets less through', () => {
+  test('reports a schema that accepts fewer values as breaking', () => {
     const values = fc.array(fc.oneof(anyValue, randomValue), { minLength: 10, maxLength: 10 });
     fc.assert(
       fc.property(plain, plain, fc.boolean(), values, (one, other, isRelated, given) => {
@@ -352,7 +352,7 @@ describe('expectToolSurface', () => {
     properties: { a: { type: 'integer' }, b: { type: 'string', description: 'B' } },
   };
 
-  test('writes a surface file if there is none, and throws changes since then', () => {
+  test('writes a surface file if there is none, and throws if the tools changed', () => {
     expectToolSurface(register(one), { file });
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(toolSurface(register(one)));
     expectToolSurface(register(one), { file });
@@ -378,7 +378,7 @@ describe('expectToolSurface', () => {
         return {};
       },
     ],
-  ])('is written anew where %s says so', (_name, option) => {
+  ])('overwrites the file if %s requests it', (_name, option) => {
     expectToolSurface(register(one), { file });
     expectToolSurface(register(other), { file, ...option() });
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(toolSurface(register(other)));
@@ -403,7 +403,7 @@ describe('expectToolSurface', () => {
     );
   });
 
-  test('estimates a token for four characters of a definition', () => {
+  test('estimates one token per four characters of a definition', () => {
     const { tools, tokens } = toolSurface(register(one, other));
     const sizes = register(one, other)
       .toProviderDefs()
@@ -412,7 +412,7 @@ describe('expectToolSurface', () => {
     expect(tokens).toBe(sizes.reduce((sum, size) => sum + size, 0));
   });
 
-  test('refuses what it cannot compare with', () => {
+  test('throws for an invalid surface', () => {
     writeFileSync(join(folder, 'x.json'), '{"tools":[5]}');
     const registry = register(one);
     expect(() => expectToolSurface(registry, { file: join(folder, 'x.json') })).toThrow(

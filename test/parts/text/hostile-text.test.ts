@@ -10,19 +10,19 @@ const LONG = isLong ? 200_000 : 100_000;
 const MOST = 40;
 const NOISE_MS = 4;
 
-/** Calls as texts that can be counted; ids are left out, because they depend on what stands before. */
+/** Calls without their ids, which depend on the text before. */
 function callTexts(text: string, tools: readonly string[] | undefined): readonly string[] {
   const { toolCalls } = new ToolCallParser({ tools }).parse(text);
   return toolCalls.map((call) => JSON.stringify([call.name, call.arguments]));
 }
 
-describe('ToolCallParser and withTextTools: any text', () => {
-  test('no beginning of a text holds a call that the whole does not hold at the same place, unless reasoning ends later or it looks like prose', () => {
+describe('ToolCallParser and withTextTools with random text', () => {
+  test('calls in the first part of a text are also calls in the whole text', () => {
     fc.assert(
       fc.property(modelText, fc.nat(), fc.boolean(), (text, length, isNamed) => {
         const tools = isNamed ? NAMES : undefined;
         const end = length % (text.length + 1);
-        // What looks like prose is a call or an example by what follows.
+        // Whether these formats are calls or examples depends on the text that follows, like the end of reasoning.
         fc.pre(!/\[\s*[\w.]+\(|>>>|^\s*[\w.]+\s*\n/.test(text));
         fc.pre(!/<\/think>|\[\/THINK\]/.test(text.slice(Math.max(0, end - '</think>'.length))));
         const part = callTexts(text.slice(0, end), tools);
@@ -60,7 +60,7 @@ describe('ToolCallParser and withTextTools: any text', () => {
   });
 });
 
-describe('ToolCallParser and withTextTools: a long text made to be slow', () => {
+describe('ToolCallParser and withTextTools with text designed to be slow', () => {
   const hostile = [
     '{',
     '[',
@@ -114,7 +114,7 @@ describe('ToolCallParser and withTextTools: a long text made to be slow', () => 
     '<',
   ];
 
-  /** Fails where a text ten times as long takes much more than ten times as long: a quadratic pass takes a hundred. */
+  /** Fails if ten times the text takes far more than ten times as long; quadratic time would be a hundred times. */
   async function expectLinear(unit: string, length: number, read: (text: string) => unknown): Promise<void> {
     const textOf = (size: number) => unit.repeat(Math.ceil(size / unit.length));
     const [short, long] = [textOf(length / 10), textOf(length)];
@@ -127,19 +127,19 @@ describe('ToolCallParser and withTextTools: a long text made to be slow', () => 
     expect(growth).toBeLessThan(MOST);
   }
 
-  test.each(hostile)('of %j is read in passing', async (unit) => {
+  test.each(hostile)('a long text of %j is parsed in linear time', async (unit) => {
     const parser = new ToolCallParser({ tools: NAMES });
     for (const end of ['', '</arg_key></parameter>*/\'"}]!'])
       await expectLinear(unit, LONG, (text) => expect(parser.parse(text + end).toolCalls).toEqual([]));
   });
 
-  test.each(hostile)('of %j is read in passing in small chunks', async (unit) => {
+  test.each(hostile)('a long text of %j is parsed in linear time in small chunks', async (unit) => {
     await expectLinear(unit, LONG / 8, async (text) =>
       expect((await streamedCalls(text, NAMES, 7)).calls).toEqual([]),
     );
   });
 
-  test('of a single call is a call', async () => {
+  test('a very long call and a deeply nested one are found', async () => {
     const text = JSON.stringify({ name: 'add', arguments: { text: '{"\\<'.repeat(LONG / 5) } });
     expect((await streamedCalls(text, NAMES, 7)).calls).toHaveLength(1);
     const nested = `{"name":"add","arguments":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;

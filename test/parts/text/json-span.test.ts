@@ -8,7 +8,7 @@ const written = fc
   .tuple(container, fc.constantFrom(0, 2))
   .map(([value, indent]) => JSON.stringify(value, null, indent));
 
-test('any JSON object or array is closed where it ends, whatever follows', () => {
+test('a JSON object or array is closed at its end, regardless of the text after it', () => {
   fc.assert(
     fc.property(fc.string(), written, fc.string(), (before, json, after) => {
       const end = before.length + json.length;
@@ -25,7 +25,7 @@ test('every proper prefix of JSON is open', () => {
   );
 });
 
-test('what is closed is what JSON.parse accepts, and a search always goes on further right', () => {
+test('only text that JSON.parse accepts is closed, and a search after broken JSON always advances', () => {
   const pieces = fc.constantFrom(
     '{',
     '}',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Tools that the generated texts call. */
+/** The tools that the generated texts call. */
 export const NAMES = ['add', 'get_weather', 'shop.find'];
 
 const name = fc.constantFrom(...NAMES, 'unknown');
@@ -122,7 +122,7 @@ const scrap = fc.constantFrom(
   ],
 );
 
-/** What a model may write: prose, calls of all formats, and scraps of them, in any order. */
+/** Random output of a model: prose, calls in all formats, and fragments of them, in any order. */
 export const modelText = fc
   .array(fc.oneof({ weight: 2, arbitrary: call }, { weight: 3, arbitrary: scrap }, fc.string()), {
     maxLength: 6,

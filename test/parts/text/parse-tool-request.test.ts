@@ -21,7 +21,7 @@ describe('a tool request is a whole message', () => {
     });
   });
 
-  test('arguments are data: no key of theirs is looked at', () => {
+  test('keys inside the arguments are not interpreted', () => {
     const request = parseToolRequest(
       '{"tool_request":{"name":"a","arguments":{"__proto__":{"x":1},"name":2}}}',
     );
@@ -36,7 +36,7 @@ describe('a tool request is a whole message', () => {
     ['two requests', `${REQUEST}${REQUEST}`],
     ['an array', `[${REQUEST}]`],
     ['a trailing comma', '{"tool_request":{"name":"a","arguments":{}},}'],
-    ['a key beside the request', '{"tool_request":{"name":"a","arguments":{}},"id":1}'],
+    ['a key next to the request', '{"tool_request":{"name":"a","arguments":{}},"id":1}'],
     ['a key within the request', '{"tool_request":{"name":"a","arguments":{},"id":1}}'],
     ['an empty name', '{"tool_request":{"name":"","arguments":{}}}'],
     ['a blank name', '{"tool_request":{"name":" ","arguments":{}}}'],
@@ -45,18 +45,18 @@ describe('a tool request is a whole message', () => {
     ['a request without a name', '{"tool_request":{"arguments":{}}}'],
     ['an empty request', '{"tool_request":{}}'],
     ['a request that is null', '{"tool_request":null}'],
-    ['a key of every object within the request', '{"tool_request":{"name":"a","__proto__":{}}}'],
-    ['a name by inheritance', '{"tool_request":{"__proto__":{"name":"a"}}}'],
-    ['parameters for arguments', '{"tool_request":{"name":"a","parameters":{}}}'],
+    ['a __proto__ key within the request', '{"tool_request":{"name":"a","__proto__":{}}}'],
+    ['an inherited name', '{"tool_request":{"__proto__":{"name":"a"}}}'],
+    ['parameters instead of arguments', '{"tool_request":{"name":"a","parameters":{}}}'],
     ['a request in upper case', '{"TOOL_REQUEST":{"name":"a","arguments":{}}}'],
     ['a request as text', JSON.stringify(REQUEST)],
     ['arguments as text', '{"tool_request":{"name":"a","arguments":"{}"}}'],
     ['arguments as an array', '{"tool_request":{"name":"a","arguments":[]}}'],
     ['null as arguments', '{"tool_request":{"name":"a","arguments":null}}'],
     ['no request', '{"name":"a","arguments":{}}'],
-    ['a request by inheritance', '{"__proto__":{"tool_request":{"name":"a","arguments":{}}}}'],
+    ['an inherited request', '{"__proto__":{"tool_request":{"name":"a","arguments":{}}}}'],
     ['null', 'null'],
-    ['nothing', ''],
+    ['an empty text', ''],
   ])('%s is plain text', (_, text) => {
     expect(parseToolRequest(text)).toBeUndefined();
   });

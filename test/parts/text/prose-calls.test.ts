@@ -11,13 +11,13 @@ const LIST = '[get_weather(city="Paris")]';
 const TURN = '>>>get_weather\n{"city": "Paris"}';
 const MESSAGE = '<|message|>{"city": "Paris"}';
 
-/** The calls that a parser finds: of known tools, or of any. */
+/** The calls that a parser finds, of these tools or of any tool. */
 function calls(text: string, tools?: readonly string[]) {
   const { toolCalls } = new ToolCallParser({ tools }).parse(text);
   return toolCalls.map(({ name, arguments: args }) => ({ name, arguments: args }));
 }
 
-/** The calls of known tools in a text and what is left to show, the same for whole texts and pieces of any size. */
+/** The calls of known tools and the remaining text, which must be the same for the whole text and for chunks. */
 async function known(text: string) {
   const whole = await streamedCalls(text, TOOLS);
   for (const length of [1, 2, 3, 7]) expect(await streamedCalls(text, TOOLS, length)).toEqual(whole);
@@ -25,7 +25,7 @@ async function known(text: string) {
   return whole;
 }
 
-describe('a list of calls in Python without marks', () => {
+describe('an unmarked list of Python calls', () => {
   test.each([
     [`Sure. ${LIST}`, 'Sure.'],
     [`Let me look it up:\n\n${LIST}\n`, 'Let me look it up:'],
@@ -33,12 +33,12 @@ describe('a list of calls in Python without marks', () => {
     [`<think>Hm, ${LIST}?</think>\nSure.\n${LIST}`, `<think>Hm, ${LIST}?</think>\nSure.`],
     [`I look it up.\n\n${LIST}\n\nThat will tell.`, 'I look it up.\n\n\n\nThat will tell.'],
     [`\`\`\`sh\nls\n\`\`\`\nNow: ${LIST}`, '```sh\nls\n```\nNow:'],
-  ])('is called after prose, whether the tools are known or not: %j', async (text, shown) => {
+  ])('is found after prose, with and without known tools: %j', async (text, shown) => {
     expect(await known(text)).toEqual({ calls: [WEATHER], text: shown });
     expect(calls(text)).toEqual([WEATHER]);
   });
 
-  test('may hold several calls on several lines, with text behind it', async () => {
+  test('can contain several calls on several lines, with text after it', async () => {
     const text = `I do both.\n\n[get_weather(city='Paris'),\n get_time(zone='CET')]\n\nThese will tell.`;
     expect((await known(text)).calls).toEqual([WEATHER, TIME]);
     expect(calls(text)).toEqual([WEATHER, TIME]);
@@ -61,19 +61,19 @@ describe('a list of calls in Python without marks', () => {
     'get_weather(city="Paris")',
     '[get_weather(city="Paris")',
     '[get_weather(city="Par',
-  ])('is text where it is quoted, in a fence, a link, cut off or no such list: %j', async (text) => {
+  ])('is text if it is quoted, fenced, part of a link, cut off or invalid: %j', async (text) => {
     expect(await known(text)).toEqual({ calls: [], text });
     expect(calls(text)).toEqual([]);
   });
 
   test.each(['Sure. [rm(path="/")]', '[rm(path="/")]', `[rm(path="/")]\nDone.`])(
-    'is text where the tool is not known: %j',
+    'is text if its tool is unknown: %j',
     async (text) => {
       expect(await known(text)).toEqual({ calls: [], text });
     },
   );
 
-  test('is text in a line of prose, as long as any name may be a tool', () => {
+  test('is text inside a line of prose if no tools are given', () => {
     expect(calls(`Also has ${LIST} syntax.`)).toEqual([]);
     expect(calls(`Use ${LIST}.\nThat is it.`)).toEqual([]);
   });
@@ -85,7 +85,7 @@ describe('a call of Functionary 3.2', () => {
     [TURN, [WEATHER], ''],
     [`${TURN}<|eot_id|>`, [WEATHER], ''],
     [`I look.${TURN}>>>get_time\n{"zone": "CET"}\n`, [WEATHER, TIME], 'I look.'],
-  ])('is read after its marker: %j', async (text, found, shown) => {
+  ])('is found after its marker: %j', async (text, found, shown) => {
     expect(await known(text)).toEqual({ calls: found, text: shown });
     expect(calls(text)).toEqual(found);
   });
@@ -96,7 +96,7 @@ describe('a call of Functionary 3.2', () => {
     [`${TURN.slice(3)}<|eot_id|>`, [WEATHER], ''],
     [`${TURN.slice(3)}\n>>>get_time\n{"zone": "CET"}`, [WEATHER, TIME], ''],
     [`<think>Paris.</think>\n${TURN.slice(3)}`, [WEATHER], '<think>Paris.</think>'],
-  ])('is read without its marker at the beginning of a message: %j', async (text, found, shown) => {
+  ])('is found without a marker at the start of a message: %j', async (text, found, shown) => {
     expect(await known(text)).toEqual({ calls: found, text: shown });
   });
 
@@ -118,23 +118,23 @@ describe('a call of Functionary 3.2', () => {
     `\`\`\`\n${TURN}\n\`\`\``,
     `Write \`${TURN}\``,
     'constructor\n{}',
-  ])('is text where it is cut off, followed, quoted or no such call: %j', async (text) => {
+  ])('is text if it is cut off, followed by text, quoted or invalid: %j', async (text) => {
     expect(await known(text)).toEqual({ calls: [], text });
   });
 
-  test('needs its marker as long as any name may be a tool', () => {
+  test('is found only after its marker if no tools are given', () => {
     expect(calls('json\n{"city": "Paris"}')).toEqual([]);
     expect(calls('Result\n{"city": "Paris"}')).toEqual([]);
   });
 
-  test('is the call in JSON that stands below the name', async () => {
+  test('may be a complete JSON call under the name of the tool', async () => {
     const json = JSON.stringify(WEATHER);
     expect((await known(`get_weather\n${json}`)).calls).toEqual([WEATHER]);
     expect((await known(`>>>get_weather\n${json}`)).calls).toEqual([WEATHER]);
   });
 });
 
-describe('a call of gpt-oss without the mark that ends it', () => {
+describe('a gpt-oss call without its end marker', () => {
   const headers = [
     '<|channel|>commentary to=functions.get_weather <|constrain|>json',
     '<|channel|>commentary to=functions.get_weather<|channel|>json',
@@ -144,7 +144,7 @@ describe('a call of gpt-oss without the mark that ends it', () => {
     '<|channel|>analysis to=functions.get_weather',
   ];
 
-  test.each(headers)('is a call after %j, as long as its JSON is whole', async (header) => {
+  test.each(headers)('is found after %j if its JSON is complete', async (header) => {
     const text = header + MESSAGE;
     for (const end of ['', '\n', '<|call|>', '<|ca', '<|call'])
       expect(await known(text + end)).toEqual({ calls: [WEATHER], text: '' });
@@ -152,7 +152,7 @@ describe('a call of gpt-oss without the mark that ends it', () => {
     for (let end = 1; end < text.length; end += 1) expect(calls(text.slice(0, end), TOOLS)).toEqual([]);
   });
 
-  test('is a call after reasoning, and within it none', async () => {
+  test('is found after reasoning, but not inside it', async () => {
     const thought = '<|channel|>analysis<|message|>I ask.';
     const text = `${thought}<|end|>${headers[2]}${MESSAGE}`;
     expect((await known(text)).calls).toEqual([WEATHER]);
@@ -189,7 +189,7 @@ const quotations = fc.constantFrom(
   (text: string) => `\`\`\`python\n# like this\n${text}\n\`\`\``,
 );
 
-test('no prose that quotes a call is a call, whatever stands around it', async () => {
+test('a quoted call in prose is never a call', async () => {
   const property = fc.asyncProperty(
     ...([sentences, examples, quotations, sentences, fc.constantFrom(' ', '\n')] as const),
     async (before, example, quote, after, space) => {
@@ -210,7 +210,7 @@ test('no prose that quotes a call is a call, whatever stands around it', async (
   await fc.assert(property, { numRuns: runs(200) });
 });
 
-test('no call is read from a text that ends within it', () => {
+test('a text that ends inside a call contains no call', () => {
   const written = fc.constantFrom(
     `Sure. ${LIST}`,
     LIST,

@@ -5,14 +5,14 @@ import { streamedCalls } from './streamed-calls.js';
 
 const CALL = '<tool_call>{"name":"pay","arguments":{"to":"a"}}</tool_call>';
 
-describe('withTextTools: a call in quotation marks or inline code that text follows', () => {
+describe('a call in quotation marks or inline code', () => {
   test.each([
     `Never write \`${CALL}\` in an answer.`,
     `The mail says “${CALL}”. I leave that.`,
     `The mail says "${CALL}", which I leave.`,
     `\`{"name":"pay","arguments":{"to":"a"}}\` is how it is done.`,
     `First \`${CALL}\`, then \`${CALL}\`, as I said.`,
-  ])('is text: %s', async (answer) => {
+  ])('is text if text follows it: %s', async (answer) => {
     for (const length of [answer.length, 7, 1])
       expect(await streamedCalls(answer, ['pay'], length)).toEqual({ calls: [], text: answer });
   });
@@ -26,14 +26,14 @@ describe('withTextTools: a call in quotation marks or inline code that text foll
     `It's mine: '${CALL} and more`,
     `\`\`\`\n${CALL}\n\`\`\`\nDone.`,
     `\`\`\`${CALL}\`\`\` Done.`,
-  ])('and nothing else is: %s', async (answer) => {
+  ])('is a call if it is not quoted inline or no text follows: %s', async (answer) => {
     for (const length of [answer.length, 7, 1])
       expect((await streamedCalls(answer, ['pay'], length)).calls).toEqual([
         { name: 'pay', arguments: { to: 'a' } },
       ]);
   });
 
-  test('is shown to people by withTextTools', async () => {
+  test('is part of the content that withTextTools returns', async () => {
     const content = `Never write \`${CALL}\` in an answer.`;
     const provider = withTextTools(new ScriptedProvider([{ content }]));
     const tools = [

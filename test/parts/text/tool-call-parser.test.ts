@@ -12,7 +12,7 @@ const ADD = '{"name": "add", "arguments": {"a": 42, "b": 58}}';
 const ADDED = ['add', { a: 42, b: 58 }];
 
 describe('JSON objects in text', () => {
-  test('an object with name and arguments is a call, with the text before it untrimmed', () => {
+  test('an object with name and arguments is a call, and the text before it is not trimmed', () => {
     expect(new ToolCallParser({ tools: TOOLS }).parse(`Let me see.  ${ADD} There.`)).toEqual({
       toolCall: { id: 'call_1', name: 'add', arguments: { a: 42, b: 58 } },
       toolCalls: [{ id: 'call_1', name: 'add', arguments: { a: 42, b: 58 } }],
@@ -20,7 +20,7 @@ describe('JSON objects in text', () => {
     });
   });
 
-  test('a text without a call is all text before', () => {
+  test('the whole of a text without a call is textBefore', () => {
     expect(new ToolCallParser().parse(' Hello {you}. ')).toEqual({
       toolCall: undefined,
       toolCalls: [],
@@ -28,7 +28,7 @@ describe('JSON objects in text', () => {
     });
   });
 
-  test('the first of several calls is the tool call, and all are found in order', () => {
+  test('all calls are found in order, and toolCall is the first', () => {
     const { toolCall, toolCalls } = new ToolCallParser().parse(`${ADD}\nand\n{"name":"x","arguments":{}}`);
     expect(toolCall?.name).toBe('add');
     expect(toolCalls.map(({ id, name }) => [id, name])).toEqual([
@@ -51,13 +51,13 @@ describe('JSON objects in text', () => {
       'in the OpenAI tool_calls shape',
       `{"tool_calls":[{"function":{"name":"add","arguments":"{\\"a\\":42,\\"b\\":58}"}}]}`,
     ],
-    ['after an object that is broken', `{"name": {${ADD}`],
-    ['after a quote that is never closed', `{"oops: "x <tool_call>${ADD}</tool_call>`],
+    ['after a broken object', `{"name": {${ADD}`],
+    ['after an unclosed quote', `{"oops: "x <tool_call>${ADD}</tool_call>`],
   ])('a call is found %s', (_, text) => {
     expect(calls(text)).toEqual([ADDED]);
   });
 
-  test('arguments that are not an object go on as text, for the read step to refuse', () => {
+  test('arguments that are not an object are returned as text, to be refused later', () => {
     expect(calls('{"name":"add","arguments":"later"}')).toEqual([['add', 'later']]);
     expect(calls('{"name":"add","arguments":[1]}')).toEqual([['add', '[1]']]);
   });
@@ -66,7 +66,7 @@ describe('JSON objects in text', () => {
     expect(calls('{"name":"add","arguments":null}')).toEqual([['add', {}]]);
   });
 
-  test('keys such as __proto__ are data, and no name is looked up in a prototype', () => {
+  test('keys such as __proto__ are data, and inherited properties are not names of tools', () => {
     const [call] = new ToolCallParser().parse('{"name":"add","arguments":{"__proto__":{"x":1}}}').toolCalls;
     expect(Object.keys(call?.arguments ?? {})).toEqual(['__proto__']);
     expect(({} as { x?: number }).x).toBeUndefined();
@@ -80,7 +80,7 @@ describe('text that is not a call', () => {
     ['an unknown name', '{"name":"rm","arguments":{}}'],
     ['a name that is not text', '{"name":1,"arguments":{}}'],
     ['an object without arguments', '{"name":"add"}'],
-    ['a call within the data of another object', `{"example": ${ADD}}`],
+    ['a call inside another object', `{"example": ${ADD}}`],
     ['the strict protocol, embedded', `Use {"tool_request": ${ADD}}`],
     [
       "a tool's definition",
@@ -91,20 +91,20 @@ describe('text that is not a call', () => {
     ['a parameter tag that is cut off', '<function=add><parameter=a>4'],
     ['a function tag that is not closed', '<function=add><parameter=a>4</parameter>'],
     ['marks without a call', 'Write [TOOL_CALLS] or <tool_call> tags, or <|python_tag|>.'],
-    ['what the model only thinks about', `<think>Perhaps <tool_call>${ADD}</tool_call>?</think>No.`],
-    ['thinking that never ends', `<think>Perhaps <tool_call>${ADD}</tool_call>`],
+    ['a call inside reasoning', `<think>Perhaps <tool_call>${ADD}</tool_call>?</think>No.`],
+    ['reasoning that never ends', `<think>Perhaps <tool_call>${ADD}</tool_call>`],
     ['relaxed JSON outside of marks', "{'name': 'add', 'arguments': {}}"],
   ])('%s is not a call', (_, text) => {
     expect(calls(text)).toEqual([]);
   });
 
-  test('without tools a list in brackets counts only at the beginning of the message', () => {
+  test('without tools, a list in brackets is a call only at the start of the message', () => {
     const parser = new ToolCallParser();
     expect(parser.parse('Also has [function()] syntax.').toolCalls).toEqual([]);
     expect(parser.parse('[function()]').toolCalls).toHaveLength(1);
   });
 
-  test('with an empty list of tools nothing is a call', () => {
+  test('with an empty list of tools, no text contains a call', () => {
     expect(calls(ADD, [])).toEqual([]);
   });
 
@@ -167,7 +167,7 @@ describe('the formats of the model families', () => {
     expect(['Well. ', 'Well. <|channel|>commentary ']).toContain(textBefore);
   });
 
-  test('several calls behind one mark, with separators', () => {
+  test('several calls after one mark, with separators, are found', () => {
     expect(calls(`<|python_tag|>${ADD};${ADD}`)).toEqual([ADDED, ADDED]);
     expect(calls(`<tool_call>${ADD}\n${ADD}</tool_call>`)).toEqual([ADDED, ADDED]);
     expect(calls(`[TOOL_CALLS]add{"a": 42, "b": 58}[TOOL_CALLS]add{"a": 42, "b": 58}`)).toEqual([
@@ -176,17 +176,17 @@ describe('the formats of the model families', () => {
     ]);
   });
 
-  test('between marks the arguments may be left out', () => {
+  test('inside marks, a call may have no arguments', () => {
     expect(calls('<tool_call>{"name": "add"}</tool_call>')).toEqual([['add', {}]]);
     expect(calls('<tool_call>add</tool_call>')).toEqual([['add', {}]]);
   });
 
-  test('a closing tag within a text value closes nothing', () => {
+  test('a closing tag inside a string does not end the call', () => {
     const text = '<tool_call>{"name":"add","arguments":{"a":"</tool_call> <tool_call>"}}</tool_call>';
     expect(calls(text)).toEqual([['add', { a: '</tool_call> <tool_call>' }]]);
   });
 
-  test('between marks relaxed JSON is a call whose arguments go on as raw text, to be repaired and recorded', () => {
+  test('inside marks, relaxed JSON is a call with raw text as arguments, to be repaired later', () => {
     expect(calls("<tool_call>{name: 'add', arguments: {a: 1, /* two */ b: 'x\ny',}}</tool_call>")).toEqual([
       ['add', "{a: 1, /* two */ b: 'x\ny',}"],
     ]);
@@ -194,7 +194,7 @@ describe('the formats of the model families', () => {
     expect(calls('[TOOL_CALLS]add{"a": 1,}')).toEqual([['add', '{"a": 1,}']]);
   });
 
-  test("Python's literals, quotes, tuples and escapes are read", () => {
+  test('Python literals, quotes, tuples and escapes are parsed', () => {
     const text = `[add(a=True, b=None, c=(1, -2.5e3), d={'k': ["it's", 'a\\'b']}, e="\\u00e9\\n")]`;
     expect(calls(text)).toEqual([
       ['add', { a: true, b: null, c: [1, -2500], d: { k: ["it's", "a'b"] }, e: 'é\n' }],
@@ -213,12 +213,12 @@ describe('the formats of the model families', () => {
     '<｜tool▁call▁begin｜>add<｜tool▁sep｜>{invalid json}<｜tool▁call▁end｜>',
     '<tool_call>{"name":"add","arguments":{"v":4.2.3}}</tool_call>',
     '<tool_call><function=add>text</function></tool_call>',
-  ])('%s is not a call', (text) => {
+  ])('%s does not contain a call', (text) => {
     expect(calls(text)).toEqual([]);
   });
 });
 
-describe('types of values that come as text', () => {
+describe('types of arguments in tags', () => {
   const text = [
     '<tool_call><function=add>',
     '<parameter=code>42</parameter><parameter=count>42</parameter><parameter=on>True</parameter>',
@@ -226,7 +226,7 @@ describe('types of values that come as text', () => {
     '</function></tool_call>',
   ].join('');
 
-  test('the schema of a tool tells text from numbers', () => {
+  test('the schema of the tool decides between text and other types', () => {
     const parameters = {
       type: 'object',
       properties: {
@@ -246,13 +246,13 @@ describe('types of values that come as text', () => {
     expect(new ToolCallParser({ tools: registry }).parse(text).toolCall?.arguments).toEqual(expected);
   });
 
-  test('without a schema what reads as a literal is one', () => {
+  test('without a schema, a value that looks like a literal is parsed', () => {
     expect(calls(text)).toEqual([
       ['add', { code: 42, count: 42, on: true, when: '07:30', list: ['a'], none: null }],
     ]);
   });
 
-  test('one line break on either side is the format’s, further white space the value’s', () => {
+  test('one line break on either side is removed, and other white space is preserved', () => {
     expect(calls('<function=add><parameter=a>\n\n x \n</parameter></function>')).toEqual([
       ['add', { a: '\n x ' }],
     ]);
@@ -260,7 +260,7 @@ describe('types of values that come as text', () => {
 });
 
 describe('ids and tools', () => {
-  test('the id that the model wrote is kept; a second one alike, or none, gets the next free number', () => {
+  test('the id of the model is used; a missing or repeated one is replaced by the next free number', () => {
     const call = (id: string) => `{"name":"add","arguments":{}${id && `,"id":"${id}"`}}`;
     const { toolCalls } = new ToolCallParser().parse(['', 'call_1', 'x', 'x', ''].map(call).join('\n'));
     expect(toolCalls.map(({ id }) => id)).toEqual(['call_2', 'call_1', 'x', 'call_3', 'call_4']);

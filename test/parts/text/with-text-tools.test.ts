@@ -17,7 +17,7 @@ const TOOLS: readonly ToolSchema[] = NAMES.map((name) => ({
   function: { name, description: `About ${name}`, parameters: { type: 'object', properties: {} } },
 }));
 
-/** A provider that writes what it is told, keeps what it was asked, and streams in chunks of a size. */
+/** A provider that returns the given texts in chunks of this size and records its requests. */
 function scripted(reply: Partial<LLMResponse>, size = Number.POSITIVE_INFINITY) {
   const requests: LLMRequest[] = [];
   const response: LLMResponse = { content: '', toolCalls: [], finishReason: 'stop', ...reply };
@@ -45,7 +45,7 @@ function request(
   return { model: 'm', messages, tools, options: {} };
 }
 
-/** What the wrapped provider is sent for a history. */
+/** The messages that the wrapped provider receives for a history. */
 async function sent(given: LLMRequest): Promise<LLMRequest> {
   const { provider, requests } = scripted({});
   await withTextTools(provider).chat(given);
@@ -63,7 +63,7 @@ async function streamed(provider: LLMProvider, given = request()) {
 const CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>';
 
 describe('the request to the model', () => {
-  test('the tools go into a system message, and no native ones are sent', async () => {
+  test('the tools are described in a system message, and no native tools are sent', async () => {
     const { messages, ...rest } = await sent(request());
     expect(rest).toEqual({ model: 'm', options: {} });
     expect(messages).toHaveLength(2);
@@ -73,7 +73,7 @@ describe('the request to the model', () => {
     expect(messages[1]).toEqual({ role: 'user', content: 'Hi' });
   });
 
-  test('a leading system message is kept and extended, because templates accept only one', async () => {
+  test('a leading system message is extended, because templates accept only one', async () => {
     const { messages } = await sent(
       request([
         { role: 'system', content: 'Be kind.' },
@@ -84,25 +84,25 @@ describe('the request to the model', () => {
     expect(messages[0]?.content).toMatch(/^Be kind\.\n\n# Tools/);
   });
 
-  test('instructions that are already present are not repeated', async () => {
+  test('instructions in the history are not repeated', async () => {
     const once = await sent(request());
     expect((await sent({ ...request(), messages: once.messages })).messages).toEqual(once.messages);
   });
 
-  test('without tools there are no instructions, and nothing is a call', async () => {
+  test('without tools there are no instructions, and no text is parsed as a call', async () => {
     const { provider, requests } = scripted({ content: CALL });
     const response = await withTextTools(provider).chat(request(undefined, []));
     expect(requests[0]?.messages).toEqual([{ role: 'user', content: 'Hi' }]);
     expect(response).toEqual({ content: CALL, toolCalls: [], finishReason: 'stop' });
   });
 
-  test('own instructions replace the built-in ones', async () => {
+  test('custom instructions replace the built-in ones', async () => {
     const { provider, requests } = scripted({});
     await withTextTools(provider, { instructions: (tools) => `Use ${tools.length}.` }).chat(request());
     expect(requests[0]?.messages[0]).toEqual({ role: 'system', content: 'Use 3.' });
   });
 
-  test('calls and results of the history become text, all results of a turn in one message', async () => {
+  test('calls and results in the history become text, with all results of a turn in one message', async () => {
     const toolCall = (id: string, args: string) =>
       ({ id, type: 'function', function: { name: 'add', arguments: args } }) as const;
     const { messages } = await sent(
@@ -133,7 +133,7 @@ describe('the request to the model', () => {
     ]);
   });
 
-  test('other messages are the very same objects, and the input is not changed', async () => {
+  test('other messages are passed on as the same objects, and the input is not changed', async () => {
     const given = request([
       { role: 'user', content: [{ type: 'image' }] },
       { role: 'assistant', content: 'Yes' },
@@ -145,7 +145,7 @@ describe('the request to the model', () => {
     expect(given).toEqual(before);
   });
 
-  test('options that only make sense with native tools are left out, the others and the signal kept', async () => {
+  test('options for native tools are removed; the other options and the signal are passed on', async () => {
     const { signal } = new AbortController();
     const options = { temperature: 0, tool_choice: 'auto', parallel_tool_calls: true };
     const asked = await sent({ ...request(), options, signal });
@@ -153,7 +153,7 @@ describe('the request to the model', () => {
     expect(asked.signal).toBe(signal);
   });
 
-  test('the wrapper can be told from its provider, also by another copy of the package', () => {
+  test('a symbol marks the wrapper, so that another copy of the package recognizes it', () => {
     const mark = Symbol.for('toolwright.TextTools');
     const { provider } = scripted({});
     expect([mark in provider, mark in withTextTools(provider)]).toEqual([false, true]);
@@ -174,7 +174,7 @@ describe('the response', () => {
     });
   });
 
-  test('text without calls is returned unchanged, white space and brackets included', async () => {
+  test('text without calls is returned unchanged, including white space and brackets', async () => {
     const { provider } = scripted({ content: ' {"name":"rm","arguments":{}} \n' });
     const response = await withTextTools(provider).chat(request());
     expect(response).toEqual({
@@ -185,7 +185,7 @@ describe('the response', () => {
   });
 
   test.each(['length', 'content_filter'] as const)(
-    'a reply that ended by %s stays that',
+    'the finish reason %s is not changed',
     async (finishReason) => {
       const { provider } = scripted({ content: CALL, finishReason });
       const response = await withTextTools(provider).chat(request());
@@ -203,7 +203,7 @@ describe('the response', () => {
     expect(response.toolCalls.map(({ id }) => id)).toEqual(['call_5', 'call_6']);
   });
 
-  test('native calls of the wrapped provider are kept', async () => {
+  test('native calls of the wrapped provider are returned', async () => {
     const native = { id: 'call_1', name: 'add', arguments: {} };
     const response = await withTextTools(scripted({ content: CALL, toolCalls: [native] }).provider).chat(
       request(),
@@ -218,7 +218,7 @@ describe('the response', () => {
 });
 
 describe('streaming', () => {
-  test('a provider that does not stream is wrapped by one that does not', () => {
+  test('a provider without stream gives a wrapper without stream', () => {
     expect(withTextTools({ chat: scripted({}).provider.chat })).not.toHaveProperty('stream');
   });
 
@@ -232,7 +232,7 @@ describe('streaming', () => {
     expect(responses[0]?.toolCalls).toEqual([{ id: 'call_1', name: 'add', arguments: { a: 1 } }]);
   });
 
-  test('thinking is passed on as it arrives', async () => {
+  test('reasoning is passed on as it arrives', async () => {
     const { deltas, responses } = await streamed(
       withTextTools(scripted({ content: `<think>${CALL}</think>No.` }, 7).provider),
     );
@@ -244,7 +244,7 @@ describe('streaming', () => {
     });
   });
 
-  test('a provider that sends no deltas is read from its response', async () => {
+  test('the text comes from the response if the provider sends no deltas', async () => {
     const response: LLMResponse = { content: `Yes. ${CALL}`, toolCalls: [], finishReason: 'stop' };
     const silent: LLMProvider = {
       chat: async () => response,
@@ -273,7 +273,7 @@ describe('streaming', () => {
     expect(isClosed).toBe(true);
   });
 
-  test('chunks of 1, 3 and 7 characters give the outcome of the whole text, and the deltas its content', async () => {
+  test('chunks of 1, 3 and 7 characters give the same result as the whole text', async () => {
     await fc.assert(
       fc.asyncProperty(modelText, fc.constantFrom(1, 3, 7), async (content, size) => {
         const wrapped = withTextTools(scripted({ content }, size).provider);
