@@ -205,7 +205,7 @@ describe('failures after the response started', () => {
   });
 });
 
-describe('OpenAIProvider throws a ProviderError with its retryability', () => {
+describe('ProviderError.retryable of OpenAIProvider', () => {
   const failing = (
     status: number,
     headers: Record<string, string> = {},

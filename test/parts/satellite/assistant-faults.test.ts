@@ -144,7 +144,7 @@ describe('an invalid request', () => {
     ['/v1/chat/%20', 'GET', 400, 'invalid_request'],
     ['/v1/chat/%FF', 'GET', 400, 'invalid_request'],
     [`/v1/chat/${'x'.repeat(129)}`, 'GET', 400, 'invalid_request'],
-  ])('%s by %s returns status %i', async (path, method, status, code) => {
+  ])('%s with method %s returns status %i', async (path, method, status, code) => {
     await using server = await AssistantServer.start([]);
     const answer = await server.send(path, { method });
     expect([answer.status, answer.body.error.code]).toEqual([status, code]);

@@ -269,7 +269,7 @@ describe('opening SqliteRunStore', () => {
 });
 
 describe('closing SqliteRunStore', () => {
-  test('may be repeated, and the store cannot be used afterwards', async () => {
+  test('can be repeated, and the store cannot be used afterwards', async () => {
     const store = new SqliteRunStore({ path: ':memory:' });
     await store.save(runState('r', 1));
     store.close();

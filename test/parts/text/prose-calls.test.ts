@@ -79,7 +79,7 @@ describe('an unmarked list of Python calls', () => {
   });
 });
 
-describe('a call of Functionary 3.2', () => {
+describe('a Functionary 3.2 call', () => {
   test.each([
     [`all\nHello${TURN}`, [WEATHER], 'all\nHello'],
     [TURN, [WEATHER], ''],

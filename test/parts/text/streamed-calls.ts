@@ -1,13 +1,13 @@
 import type { LLMProvider, LLMRequest, ToolCall } from 'toolwright';
 import { withTextTools } from 'toolwright';
 
-/** What is left of an answer that comes in pieces. */
+/** The calls of a streamed answer and the remaining text. */
 interface StreamedAnswer {
   readonly calls: readonly Pick<ToolCall, 'name' | 'arguments'>[];
   readonly text: string;
 }
 
-/** The calls of an answer that streams in pieces of one length, and the text that is left to be shown. */
+/** Streams an answer in chunks of this length; returns its calls and the remaining text. */
 export async function streamedCalls(
   answer: string,
   tools: readonly string[],

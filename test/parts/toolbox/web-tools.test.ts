@@ -147,7 +147,7 @@ describe('web_search', () => {
     ['<html>', 200, true, 'The search engine answered with no JSON.'],
     ['{}', 200, true, 'The search engine answered with no results.'],
     ['', 429, true, 'The search engine answered with 429.'],
-  ])('the response %s with status %i gives a fitting result', async (body, status, isError, text) => {
+  ])('reports the response %s with status %i', async (body, status, isError, text) => {
     answer = says('application/json', body, status);
     const result = await searching().execute('web_search', { query: 'x' });
     expect([result.isError, result.forLLM]).toEqual([isError, text]);

@@ -442,7 +442,7 @@ describe('commandAccess', () => {
     'a:b,',
   ];
 
-  test.each(shapes)('takes time linear in the length of a command: %s', async (shape) => {
+  test.each(shapes)('takes linear time for long commands: %s', async (shape) => {
     const folder = newFolder(FILES);
     const permissions = new Permissions({
       rules: [
