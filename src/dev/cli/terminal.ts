@@ -408,12 +408,14 @@ export class TerminalTalk {
   #shown = 0;
   #isShowing = true;
   #whenShown: () => void = () => {};
-  /** The end of the current turn. */
+  /** The end of the last turn that has ended since the prompt. */
   #end: JsonObject | undefined;
   /** Resolves when the turn ends whose questions are asked. */
   #ended = Promise.withResolvers<undefined>();
   #lastStatus = 'completed';
   #isInTurn = false;
+  /** The turn has ended, but another turn may follow before the next prompt. */
+  #hasEnded = false;
   /** Calls that needed an answer. */
   readonly #asked = new Set<unknown>();
 
@@ -440,7 +442,7 @@ export class TerminalTalk {
     const { conversations, id, greeting, prompt } = this.#parts;
     // Ctrl-C aborts the running turn; without a turn, it ends the command.
     const unfollow = this.#terminal.onInterrupt(() => {
-      if (this.#isInTurn && this.#end === undefined)
+      if (this.#isInTurn && !this.#hasEnded)
         conversations.abort(id).catch((error: unknown) => this.#terminal.fault(error));
       else this.#terminal.close();
     });
@@ -478,8 +480,10 @@ export class TerminalTalk {
     try {
       for await (const { number, event } of conversations.events(id, { signal: this.#leaving.signal })) {
         onEvent?.(event);
+        if (event.type === 'turn-start') this.#hasEnded = false;
         if (event.type === 'turn-end' && number > before) {
           this.#end = event;
+          this.#hasEnded = true;
           // For example, because the turn was aborted while its questions were asked.
           this.#ended.resolve(undefined);
         }
@@ -514,6 +518,7 @@ export class TerminalTalk {
   /** Runs a turn with its questions until the conversation is idle. */
   async #turn(begin: () => Promise<unknown>): Promise<void> {
     this.#isInTurn = true;
+    this.#hasEnded = false;
     this.#end = undefined;
     try {
       await begin();

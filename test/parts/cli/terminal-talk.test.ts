@@ -40,3 +40,40 @@ test('Ctrl-C after the end of the turn ends the command, even before the prompt 
   expect(await talk).toBe(true);
   expect(aborts).toBe(0);
 });
+
+test('Ctrl-C aborts a turn that began right after the turn of the prompt', async () => {
+  const begun = Promise.withResolvers<void>();
+  const aborted = Promise.withResolvers<void>();
+  const conversations = {
+    snapshot: async () => undefined,
+    idle: async () => {
+      await aborted.promise;
+      return { status: 'idle', messages: [], pending: [], lastEvent: 4 };
+    },
+    abort: async () => {
+      aborted.resolve();
+      return true;
+    },
+    async *events() {
+      await begun.promise;
+      yield { number: 1, event: { type: 'turn-start' } };
+      yield { number: 2, event: { type: 'turn-end', status: 'completed' } };
+      yield { number: 3, event: { type: 'turn-start' } };
+      setImmediate(() => process.emit('SIGINT'));
+      await aborted.promise;
+      yield { number: 4, event: { type: 'turn-end', status: 'aborted' } };
+    },
+  };
+  const input = new PassThrough();
+  const talk = new TerminalTalk({
+    id: 'c',
+    conversations: conversations as unknown as Conversations,
+    environment: { folder: '.', input, isTerminal: false, out: () => {}, error: () => {} },
+    greeting: '',
+    registry: new ToolRegistry(),
+    isAnswered: false,
+    prompt: async () => begun.resolve(),
+  }).talk();
+  input.end('Hello\n');
+  expect(await talk).toBe(false);
+});
