@@ -581,7 +581,7 @@ function createCaller(key: string | symbol, bindings: readonly ArgumentBinding[]
       const others = (values[rest] as readonly unknown[] | undefined) ?? [];
       return (instance as Methods)[key]?.(...values.slice(0, rest), ...others);
     };
-  const [a = NOTHING, b = NOTHING, c = NOTHING] = readers;
+  const [a = NOTHING, b = NOTHING, c = NOTHING, d = NOTHING] = readers;
   // Copying few arguments to an array would cost as much as the call.
   switch (readers.length) {
     case 0:
@@ -594,6 +594,9 @@ function createCaller(key: string | symbol, bindings: readonly ArgumentBinding[]
     case 3:
       return (instance) => (args, context) =>
         (instance as Methods)[key]?.(a(args, context), b(args, context), c(args, context));
+    case 4:
+      return (instance) => (args, context) =>
+        (instance as Methods)[key]?.(a(args, context), b(args, context), c(args, context), d(args, context));
     default:
       return (instance) => (args, context) =>
         (instance as Methods)[key]?.(...readers.map((read) => read(args, context)));

@@ -432,7 +432,8 @@ function readType({ typeFunction, reflectedType, options }: StoredType): TypeRul
   const { property, subTypes } = options?.discriminator ?? {};
   const keepProperty = options?.keepDiscriminatorProperty ?? false;
   return {
-    // The function may read the object that is being built; there is none when a schema is written.
+    // The author's function may read the object that class-transformer is building. While a schema is written, no
+    // object is built, so it gets an empty one.
     resolve() {
       authorHasRun();
       return typeFunction?.({ newObject: {}, object: {}, property: '' });
