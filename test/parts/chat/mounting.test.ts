@@ -24,14 +24,14 @@ class Empty {}
 
 /** By framework; each calls the handler at `/api/chat` and below. */
 const MOUNTS: Readonly<Record<string, (chat: ChatHandler) => Promise<Mounted>>> = {
-  'the http of Node': async ({ node }) => {
+  'node:http': async ({ node }) => {
     const server = await serve(node);
     return {
       ask: (path, init) => fetch(`${server.url}/api/chat${path}`, init),
       [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
     };
   },
-  'Express, behind a JSON parser': async ({ node }) => {
+  'Express after a JSON parser': async ({ node }) => {
     const app = await NestFactory.create<NestExpressApplication>(Empty, { logger: false });
     app.useBodyParser('json');
     app.getHttpAdapter().getInstance().use('/api', node);

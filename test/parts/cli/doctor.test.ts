@@ -226,9 +226,9 @@ describe('toolwright doctor with the engine of a module', () => {
     })] })(AppModule);`;
 
   test.each([
-    ['that it exports', 'BullMQ', (engine: string) => `${WORKER}export const engine = ${engine};`],
-    ['that it exports', 'pg-boss', (engine: string) => `${WORKER}export const engine = ${engine};`],
-    ['of its config', 'BullMQ', (engine: string) => `${WORKER}export const config = { engine: ${engine} };`],
+    ['that the module exports', 'BullMQ', (engine: string) => `${WORKER}export const engine = ${engine};`],
+    ['that the module exports', 'pg-boss', (engine: string) => `${WORKER}export const engine = ${engine};`],
+    ['in the config', 'BullMQ', (engine: string) => `${WORKER}export const config = { engine: ${engine} };`],
   ] as const)('reports an engine %s, %s, that cannot be reached', async (_, kind, moduleOf) => {
     const [imported, engine, place] = ENGINES[kind];
     using project = smallProject({ 'worker.mjs': `${imported}${moduleOf(engine)}` });

@@ -47,7 +47,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
       'package.json': ['    "start:dev": "nest start --watch",', '    "prestart:dev": "toolwright generate"'],
     },
   },
-  'Nest CLI with swc, beside another plugin': {
+  'Nest CLI with swc and another plugin': {
     files: {
       'nest-cli.json': `{
 \t"compilerOptions": {
@@ -125,7 +125,7 @@ export default defineConfig({ plugins: [paths()], test: {} });
     },
     added: { 'package.json': [`  "jest": { "transform": {}, "globalSetup": "toolwright/jest" }`] },
   },
-  'NestJS 11 with ts-jest, whose tests are in two folders': {
+  'NestJS 11 with ts-jest and tests in two folders': {
     files: {
       'package.json': manifest(
         '\n  "scripts": { "build": "nest build" },\n  "jest": {\n    "rootDir": "src",\n    "transform": { "^.+\\\\.(t|j)s$": "ts-jest" }\n  }',
@@ -159,7 +159,7 @@ export default defineConfig({ plugins: [paths()], test: {} });
       ],
     },
   },
-  'ts-jest that loads modules as they are': {
+  'ts-jest with ES modules': {
     files: {
       'jest.config.js':
         "export default {\n  extensionsToTreatAsEsm: ['.ts'],\n  preset: 'ts-jest/presets/default-esm',\n};\n",
@@ -167,7 +167,7 @@ export default defineConfig({ plugins: [paths()], test: {} });
     },
     added: { 'jest.config.js': ["  globalSetup: 'toolwright/jest',"] },
   },
-  'Vitest with a configuration for each kind of test': {
+  'Vitest with several configuration files': {
     files: {
       'vitest.config.ts': 'export default {\n  test: {},\n};\n',
       'vitest.config.e2e.ts': 'export default {\n  test: {},\n};\n',
@@ -183,7 +183,7 @@ export default defineConfig({ plugins: [paths()], test: {} });
       ],
     },
   },
-  'Next, as create-next-app makes it': {
+  'Next from create-next-app': {
     files: {
       'next.config.mjs':
         "/** @type {import('next').NextConfig} */\nconst nextConfig = {\n  // Nothing yet.\n};\n\nexport default nextConfig;\n",

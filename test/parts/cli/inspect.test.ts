@@ -42,7 +42,7 @@ test('toolwright inspect serves the tools of a module until it receives a signal
   expect((await process.ended()).exitCode).toBe(0);
 });
 
-test('toolwright inspect refuses to run in production only, without --allow-in-production', async () => {
+test('toolwright inspect refuses NODE_ENV=production, unless --allow-in-production is given', async () => {
   const place = { folder: ROOT, environment: { NODE_ENV: 'production' } };
   await using refused = new NodeProcess([MAIN, 'inspect', MODULE], place);
   expect(await refused.ended()).toMatchObject({

@@ -41,8 +41,8 @@ async function open(options: InspectorOptions = {}) {
 const CLERK = { user: 'clerk' };
 const REFUSED = { code: 403, body: { error: expect.stringContaining("'refund'") } };
 
-describe('the inspector and approval.approver', () => {
-  test('without `answeredBy`, the approval of such a run can only be refused', async () => {
+describe('the inspector and a call that must be approved by another user', () => {
+  test('without `answeredBy`, the call can be refused but not approved', async () => {
     const store = new MemoryRunStore();
     const { ran, tools, ask, post } = await open({ store });
     const run = await runToolLoop({ provider: script(), model: 'm', tools, store }, hello, { owner: OWNER });

@@ -168,7 +168,7 @@ describe('call ids', () => {
     tool_calls: given.map((id) => ({ id, type: 'function', function: { name: 'a', arguments: '{}' } })),
   });
 
-  test('are the provider’s ids', async () => {
+  test('of the provider are preserved', async () => {
     expect(await ids([], ['x', 'y'])).toEqual(['x', 'y']);
   });
 
@@ -182,7 +182,7 @@ describe('call ids', () => {
     expect(await ids([], ['x', 'x', 3])).toEqual(['x', 'call_1', 'call_2']);
   });
 
-  test('skip numbers that the provider itself uses in the same message', async () => {
+  test('are not numbers that the provider itself uses in the same message', async () => {
     expect(await ids([], ['', 'call_1', 'call_2'])).toEqual(['call_3', 'call_1', 'call_2']);
   });
 

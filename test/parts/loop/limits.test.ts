@@ -70,7 +70,7 @@ describe('the request limit', () => {
   });
 
   test.each(['return', 'answer'] as const)(
-    'makes no request with maxIterations 0 and onLimit %j',
+    'of 0 makes no request with onLimit %j',
     async (onLimit) => {
       const { run, provider } = await runScript([], { tools, maxIterations: 0, onLimit });
       expect(run).toMatchObject({ status: 'limit', content: '', iterations: 0, messages: hello });

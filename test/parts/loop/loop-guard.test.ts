@@ -140,14 +140,14 @@ describe('calls that are not a loop', () => {
   });
 });
 
-describe('loop guard settings', () => {
-  test('disable it with false', async () => {
+describe('the loop guard', () => {
+  test('is disabled with false', async () => {
     const run = await play(times(20, 'a'), { loopGuard: false });
     expect(run.status).toBe('completed');
     expect(new Set(answers(run))).toEqual(new Set(['1']));
   });
 
-  test('set each of its numbers separately', async () => {
+  test('has numbers that can be set separately', async () => {
     const both = await play(times(9, 'a'), { loopGuard: { tellAt: 2, endAt: 4 } });
     expect([both.iterations, answers(both)[1]]).toEqual([4, `1\n\n${told(2)}`]);
     const late = await play(times(9, 'a'), { loopGuard: { endAt: Number.POSITIVE_INFINITY } });
@@ -156,11 +156,11 @@ describe('loop guard settings', () => {
     expect([quiet.iterations, answers(quiet)[5]]).toEqual([6, '1']);
   });
 
-  test('apply to each run separately', async () => {
+  test('counts each run separately', async () => {
     for (let run = 0; run < 3; run += 1) expect((await play(times(2, 'a'))).status).toBe('completed');
   });
 
-  test('compare long results to their end', async () => {
+  test('compares long results to their end', async () => {
     const ends = [...'abcdefgh', ...'hhhhh'].values();
     const long = numberTool('a', { execute: () => 'x'.repeat(5000) + ends.next().value });
     const run = await play(times(20, 'a'), { tools: [long] });

@@ -141,7 +141,7 @@ const CASES: readonly (readonly [string, new () => object, fc.Arbitrary<object>]
     ),
   ],
   [
-    'nested classes, arrays, dates and validators of one’s own',
+    'nested classes, arrays, dates and custom validators',
     Nested,
     fc.record(
       {
