@@ -69,14 +69,11 @@ describe('the request limit', () => {
     expect(run).toMatchObject({ status: 'failed', error: { cause: down } });
   });
 
-  test.each(['return', 'answer'] as const)(
-    'of 0 makes no request with onLimit %j',
-    async (onLimit) => {
-      const { run, provider } = await runScript([], { tools, maxIterations: 0, onLimit });
-      expect(run).toMatchObject({ status: 'limit', content: '', iterations: 0, messages: hello });
-      expect(provider.requests).toEqual([]);
-    },
-  );
+  test.each(['return', 'answer'] as const)('of 0 makes no request with onLimit %j', async (onLimit) => {
+    const { run, provider } = await runScript([], { tools, maxIterations: 0, onLimit });
+    expect(run).toMatchObject({ status: 'limit', content: '', iterations: 0, messages: hello });
+    expect(provider.requests).toEqual([]);
+  });
 });
 
 describe('truncated replies', () => {
