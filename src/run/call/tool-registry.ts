@@ -173,7 +173,8 @@ export class ToolRegistry {
   readonly hooks: readonly Hooks[];
   readonly #options: ToolRegistryOptions;
   readonly #table: ToolTable;
-  /** The definitions of its tools, until something is registered. */
+  /** Its tools, and their definitions, until something is registered. */
+  #tools: { readonly revision: number; readonly all: readonly ToolDefinition[] } | undefined;
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
   /** The environment of a call without its own settings. */
   readonly #environment: CallEnvironment;
@@ -333,7 +334,10 @@ export class ToolRegistry {
   }
 
   tools(): ToolDefinition[] {
-    return Array.from(this.#table.entries(), ([, { offered }]) => offered);
+    const { revision } = this.#table.root;
+    if (this.#tools?.revision !== revision)
+      this.#tools = { revision, all: Array.from(this.#table.entries(), ([, { offered }]) => offered) };
+    return this.#tools.all.slice();
   }
 
   list(): string[] {

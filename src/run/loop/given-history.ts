@@ -147,7 +147,8 @@ function pairAnswers(history: readonly (Message | undefined)[]) {
     } else if (message !== undefined) {
       const entry: Entry = { message, index, slots: [], answered: -1 };
       entries.push(entry);
-      const calls = (message.role === 'assistant' && message.tool_calls) || [];
+      const calls = message.role === 'assistant' ? message.tool_calls : undefined;
+      if (!calls?.length) continue;
       findings.push(...addSlots(entry, calls));
       for (const [id, slots] of Map.groupBy(entry.slots, ({ position }) => calls[position]?.id ?? ''))
         slotsOf.set(id, slots);

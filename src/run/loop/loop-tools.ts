@@ -38,6 +38,8 @@ interface OfferingRun {
 /** The definitions of a registry: those in every request, and those that are found by a search. */
 interface Division {
   readonly direct: readonly ToolSchema[];
+  /** The names of `direct`. */
+  readonly names: readonly string[];
   readonly deferred: ReadonlyMap<string, ToolSchema>;
 }
 
@@ -75,7 +77,8 @@ function dividedAbove(above: number, definitions: readonly ToolSchema[], tools: 
     const fix = 'another `name` for that tool';
     throw wrongConfig({ option: 'tools', problem, fix });
   }
-  return { direct: isPlain ? definitions : direct, deferred };
+  const names = direct.map((definition) => definition.function.name);
+  return { direct: isPlain ? definitions : direct, names, deferred };
 }
 
 interface LastOffer {
@@ -133,7 +136,7 @@ export class OfferedTools {
     const last = this.#last;
     const isSame = last?.division === division && last.takesFound === takesFound;
     if (isSame && last.found === found && last.reads === reads) return last.definitions;
-    const direct = this.#inOrder(division.direct);
+    const direct = this.#inOrder(division);
     const others = [
       ...(hasDeferred ? this.#deferred(division, takesFound) : []),
       ...(reads ? [READ_SCHEMA] : []),
@@ -145,12 +148,11 @@ export class OfferedTools {
   }
 
   /** The definitions in the order in which they were first sent. */
-  #inOrder(direct: readonly ToolSchema[]): readonly ToolSchema[] {
-    const names = direct.map((definition) => definition.function.name);
+  #inOrder({ direct, names }: Division): readonly ToolSchema[] {
     const before = this.#order;
     const isSent = names.length === before.length && names.every((name, place) => name === before[place]);
     if (isSent) return direct;
-    this.#order = [...new Set([...before, ...names])];
+    this.#order = before.length === 0 ? names : [...new Set([...before, ...names])];
     if (before.length === 0) return direct;
     const places = new Map(this.#order.map((name, place) => [name, place]));
     const placeOf = ({ function: { name } }: ToolSchema) => places.get(name) ?? 0;
