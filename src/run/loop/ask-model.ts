@@ -203,10 +203,23 @@ function normalizeUsage(usage: Partial<Usage>): Usage {
     outputTokens: normalizeCount(usage.outputTokens),
     totalTokens: normalizeCount(usage.totalTokens),
   };
-  for (const part of USAGE_PARTS)
-    if (Number.isFinite(usage[part])) counts[part] = normalizeCount(usage[part]);
+  if (hasUsageParts(usage))
+    for (const part of USAGE_PARTS)
+      if (Number.isFinite(usage[part])) counts[part] = normalizeCount(usage[part]);
   if (usage.raw !== undefined) counts.raw = usage.raw;
   return counts as unknown as Usage;
+}
+
+/**
+ * Whether it has counts that only some providers report. Checked by name, because a loop costs more than the
+ * addition.
+ */
+export function hasUsageParts({
+  cacheReadTokens,
+  cacheWriteTokens,
+  reasoningTokens,
+}: Pick<Partial<Usage>, (typeof USAGE_PARTS)[number]>): boolean {
+  return cacheReadTokens !== undefined || cacheWriteTokens !== undefined || reasoningTokens !== undefined;
 }
 
 function normalizeCount(count: unknown): number {
@@ -286,6 +299,8 @@ export function detectCalls(
   }
 }
 
+const FEW_CALLS = 16;
+
 /** A history, and the last number that a call of it received. */
 interface NumberedCalls {
   readonly messages: readonly Message[];
@@ -297,8 +312,11 @@ interface NumberedCalls {
  * same reply, gets `call_1`, `call_2`, …, continuing from the history.
  */
 export function numberCalls(calls: readonly ToolCall[], numbered: NumberedCalls): readonly ToolCall[] {
-  // A missing id is an empty string here. Most replies have one call.
-  if (calls.length === 1 && calls[0]?.id !== '') return calls;
+  // A missing id is an empty string here.
+  const isNumbered = (call: ToolCall, index: number): boolean =>
+    call.id !== '' && (index === 0 || calls.findIndex(({ id }) => id === call.id) === index);
+  // Comparing few ids takes half as long as creating a set.
+  if (calls.length <= FEW_CALLS && calls.every(isNumbered)) return calls;
   const seen = new Set<string>();
   return calls.map((call) => {
     if (call.id !== '' && !seen.has(call.id)) {

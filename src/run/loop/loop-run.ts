@@ -5,7 +5,7 @@ import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import type { RunTrace } from '../../core/contract/telemetry.js';
 import type { CallWatcher, Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
-import { type ModelQuestion, type Reply } from './ask-model.js';
+import { hasUsageParts, type ModelQuestion, type Reply } from './ask-model.js';
 import type { EventSink, LoopEnd, LoopEvent, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { FoldedRun } from './fold-run.js';
@@ -154,8 +154,10 @@ export function addUsage(run: LoopRun, usage: Usage | undefined): void {
     outputTokens: sum(before.outputTokens, usage.outputTokens),
     totalTokens: sum(before.totalTokens, usage.totalTokens),
   };
-  for (const part of USAGE_PARTS)
-    if ((usage[part] ?? before[part]) !== undefined) summed[part] = sum(before[part] ?? 0, usage[part] ?? 0);
+  if (hasUsageParts(usage) || hasUsageParts(before))
+    for (const part of USAGE_PARTS)
+      if ((usage[part] ?? before[part]) !== undefined)
+        summed[part] = sum(before[part] ?? 0, usage[part] ?? 0);
   run.usage = summed;
 }
 

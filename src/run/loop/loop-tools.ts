@@ -82,6 +82,8 @@ function dividedAbove(above: number, definitions: readonly ToolSchema[], tools: 
 }
 
 interface LastOffer {
+  /** All tools of the registry, also the deferred ones. */
+  readonly all: readonly ToolSchema[];
   readonly division: Division;
   readonly takesFound: boolean;
   readonly found: number;
@@ -118,7 +120,9 @@ export class OfferedTools {
   /** The definitions of the next request; the same array as long as nothing changes. */
   definitions(tools: ToolRegistry, { provider, model = '' }: ProviderTarget): readonly ToolSchema[] {
     const { config, messages, results } = this.#run;
-    const division = divide(tools, config.deferAbove);
+    const all = tools.toProviderDefs();
+    const last = this.#last;
+    const division = last?.all === all ? last.division : divide(tools, config.deferAbove);
     const hasDeferred = division.deferred.size > 0;
     // The model accepts definitions of found tools after its prompt.
     const takesFound = hasDeferred && (provider.takesFoundTools?.(model) ?? false);
@@ -133,7 +137,6 @@ export class OfferedTools {
       }
     const found = takesFound ? (this.#found?.size ?? 0) : 0;
     const reads = results !== undefined && this.#hasKept;
-    const last = this.#last;
     const isSame = last?.division === division && last.takesFound === takesFound;
     if (isSame && last.found === found && last.reads === reads) return last.definitions;
     const direct = this.#inOrder(division);
@@ -143,7 +146,7 @@ export class OfferedTools {
     ];
     const definitions = others.length > 0 ? [...direct, ...others] : direct;
     this.hasOurs = others.length > 0;
-    this.#last = { division, takesFound, found, reads, definitions };
+    this.#last = { all, division, takesFound, found, reads, definitions };
     return definitions;
   }
 
