@@ -68,7 +68,7 @@ export class LoopGuard {
   readonly #endAt: number;
   readonly #seen: SeenCall[] = [];
   /** By tool and result: most results occur once, and only repeated ones are distinguished by arguments. */
-  readonly #byResult = new Map<string, SeenCall | Map<string, SeenCall>>();
+  readonly #byTool = new Map<string, Map<string, SeenCall | Map<string, SeenCall>>>();
   /** From before the run was suspended, by their signatures. */
   readonly #remembered: Map<string, SeenCall> | undefined;
   #stretch = 0;
@@ -138,15 +138,20 @@ export class LoopGuard {
     const call: SeenCall = { record, signature: undefined, count: 1, stretch, message: this.#messages };
     const remembered = this.#remembered?.get(signatureOf(call) ?? '');
     if (remembered !== undefined) return remembered;
-    const result = `${record.name}\n${shortened(resultText(record.result))}`;
-    const seen = this.#byResult.get(result);
+    const result = shortened(resultText(record.result));
+    let byResult = this.#byTool.get(record.name);
+    if (byResult === undefined) {
+      byResult = new Map();
+      this.#byTool.set(record.name, byResult);
+    }
+    const seen = byResult.get(result);
     if (seen === undefined) {
-      this.#byResult.set(result, call);
+      byResult.set(result, call);
       this.#seen.push(call);
       return call;
     }
     const bySignature = seen instanceof Map ? seen : new Map([[signatureOf(seen) ?? '', seen]]);
-    this.#byResult.set(result, bySignature);
+    if (bySignature !== seen) byResult.set(result, bySignature);
     const signature = signatureOf(call);
     if (signature === undefined) return undefined;
     const same = bySignature.get(signature);
