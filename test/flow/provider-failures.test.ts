@@ -141,6 +141,27 @@ describe('fallback', () => {
     expect(run).toMatchObject({ status: 'failed', error: { message: 'LLM call failed: the last one' } });
   });
 
+  test('a provider with a method that throws is replaced, and as the last one fails the run', async () => {
+    const wrong: LLMProvider = {
+      chat: async () => ({ content: 'never', toolCalls: [], finishReason: 'stop' }),
+      itemKey: () => {
+        throw new Error('no key');
+      },
+    };
+    const config = { model: 'm', tools: [look] };
+    const second = script({ content: 'Done.' });
+    const run = await runToolLoop({ ...config, provider: wrong, fallback: [second] }, hello);
+    expect(run).toMatchObject({ status: 'completed', content: 'Done.', iterations: 1, providerRetries: 1 });
+
+    const first = script({ toolCalls: [{ name: 'look' }] }, refused);
+    const failed = await runToolLoop({ ...config, provider: first, fallback: [wrong] }, hello);
+    expect(failed).toMatchObject({
+      status: 'failed',
+      error: { name: 'ProviderFailed', message: 'LLM call failed: no key' },
+      toolCalls: [{ name: 'look', status: 'success' }],
+    });
+  });
+
   test('streamToolLoop reports each retried request', async () => {
     const stream = streamToolLoop(
       {

@@ -75,10 +75,15 @@ export async function askModel({ provider, request, onPart }: ModelQuestion): Pr
     return { ok: true, response: normalizeResponse(response) };
   } catch (cause) {
     if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
-    const message = `LLM call failed: ${errorMessage(cause)}`;
-    const error = new ToolwrightError('ProviderFailed', message, { cause });
-    return { ok: false, reason: 'failed', error, hasStreamed };
+    return { ...providerFailure(cause), hasStreamed };
   }
+}
+
+/** The failure of a method of a provider. */
+export function providerFailure(cause: unknown): Failure {
+  const message = `LLM call failed: ${errorMessage(cause)}`;
+  const error = new ToolwrightError('ProviderFailed', message, { cause });
+  return { ok: false, reason: 'failed', error };
 }
 
 /** Milliseconds after which a stream pauses for other work of the process: its parts may all have arrived at once. */

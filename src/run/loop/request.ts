@@ -30,6 +30,7 @@ import {
   type ModelQuestion,
   normalizeResponse,
   type PartListener,
+  providerFailure,
   type Reply,
   streamWhole,
 } from './ask-model.js';
@@ -238,20 +239,12 @@ async function prepareAndSend(run: LoopRun, withTools: boolean): Promise<Reply> 
 
 function send(run: LoopRun, offer: Offer): Promise<Reply> {
   run.iterations += 1;
-  let question: ModelQuestion;
-  try {
-    question = questionOf(run, offer);
-  } catch (cause) {
-    if (cause instanceof InvalidOptionsError) return Promise.reject(cause);
-    // A method of the provider has failed, for example `responseForm`.
-    run.iterations -= 1;
-    const error = new ToolwrightError('ProviderFailed', `LLM call failed: ${errorMessage(cause)}`, { cause });
-    return Promise.resolve({ ok: false, reason: 'failed', error });
-  }
+  const question = questionOf(run, offer);
+  if ('error' in question) return askAgain(run, offer, { failure: question });
   const { trace } = question;
   return ask(run, question).then(
     (reply) => {
-      if (!reply.ok && reply.reason === 'failed') return askAgain(run, offer, { question, failure: reply });
+      if (!reply.ok && reply.reason === 'failed') return askAgain(run, offer, { trace, failure: reply });
       trace?.end(requestEnd(reply));
       return reply;
     },
@@ -266,11 +259,11 @@ function send(run: LoopRun, offer: Offer): Promise<Reply> {
 async function askAgain(
   run: LoopRun,
   offer: Offer,
-  asked: { readonly question: ModelQuestion; readonly failure: Failure },
+  asked: { readonly trace?: RequestTrace | undefined; readonly failure: Failure },
 ): Promise<Reply> {
   const { config, sink, signal } = run;
   const { providerRetries = DEFAULT_RETRIES } = config;
-  let { question } = asked;
+  let { trace } = asked;
   let reply: Reply = asked.failure;
   // It was counted before it was clear that it cannot be made.
   if (asked.failure.isUnsent) run.iterations -= 1;
@@ -297,16 +290,23 @@ async function askAgain(
         break;
       }
       run.providerRetries += 1;
-      if (delayMs !== undefined) question.trace?.event({ type: 'request-retry', delayMs, error: cause });
-      // Another model is a separate request in the trace.
-      else question.trace?.end(requestEnd(reply));
-      question = questionOf(run, offer, delayMs === undefined ? undefined : question.trace);
-      reply = await ask(run, question);
+      if (delayMs !== undefined) trace?.event({ type: 'request-retry', delayMs, error: cause });
+      else {
+        // Another model is a separate request in the trace.
+        trace?.end(requestEnd(reply));
+        trace = undefined;
+      }
+      const question = questionOf(run, offer, trace);
+      if ('error' in question) reply = question;
+      else {
+        trace = question.trace;
+        reply = await ask(run, question);
+      }
     }
-    question.trace?.end(requestEnd(reply));
+    trace?.end(requestEnd(reply));
     return reply;
   } catch (error) {
-    question.trace?.end({ how: 'failed', error });
+    trace?.end({ how: 'failed', error });
     throw error;
   }
 }
@@ -319,12 +319,18 @@ function isRetryable(reply: Reply): reply is Failure {
   return !reply.ok && reply.reason === 'failed' && !reply.hasStreamed && !reply.isFinal;
 }
 
-/** `trace`: of an earlier try of the same request. */
-function questionOf(run: LoopRun, offer: Offer, trace?: RequestTrace): ModelQuestion {
+/** A request, or the failure of a method of its provider. `trace`: of an earlier try of the same request. */
+function questionOf(run: LoopRun, offer: Offer, trace?: RequestTrace): ModelQuestion | Failure {
   const { sink, hasReader, tools } = run;
   const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
   const { provider } = targetOf(run);
-  const request = buildRequest(run, offer);
+  let request: LLMRequest;
+  try {
+    request = buildRequest(run, offer);
+  } catch (cause) {
+    if (cause instanceof InvalidOptionsError) throw cause;
+    return providerFailure(cause);
+  }
   if (run.trace === undefined) return { provider, request, onPart };
   const facts = { provider, request, isStreamed: onPart !== undefined, redaction: tools.redaction };
   return traced({ provider, request, onPart }, trace ?? run.trace.startRequest(facts));
