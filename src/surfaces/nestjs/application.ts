@@ -448,7 +448,8 @@ class ToolFinder {
       this.#classes.add((ancestor.prototype?.constructor ?? ancestor) as ClassType);
     const { handlers, faults, misfits, warnings } = planProvider(toolClass);
     found.handlers.push(...handlers.map((handler) => ({ ...handler, host: { wrapper, module } })));
-    found[this.#isStrict ? 'faults' : 'warnings'].push(...misfits);
+    if (this.#isStrict) found.faults.push(...misfits);
+    else found.warnings.push(...misfits);
     found.warnings.push(...warnings);
     found.faults.push(...faults, ...injectionFaults(toolClass, wrapper));
     for (const { planned } of handlers) {

@@ -217,15 +217,22 @@ export class LiveClient {
 /** When a connection failed: before anything was sent, with the response lost, or not at all (another error). */
 type ConnectionLoss = 'before' | 'during' | 'none';
 
-const NOT_SENT = ['NOT_CONNECTED', 'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
-const RESPONSE_LOST = ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET'];
-
 /** Error codes of Node and the SDK. */
 const LOSSES = new Map<unknown, ConnectionLoss>([
-  ...[...NOT_SENT, 'UND_ERR_CONNECT_TIMEOUT'].map((code) => [code, 'before'] as const),
-  ...[...RESPONSE_LOST, 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'].map(
-    (code) => [code, 'during'] as const,
-  ),
+  ['NOT_CONNECTED', 'before'],
+  ['ECONNREFUSED', 'before'],
+  ['ENOTFOUND', 'before'],
+  ['EAI_AGAIN', 'before'],
+  ['EHOSTUNREACH', 'before'],
+  ['ENETUNREACH', 'before'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'before'],
+  ['CONNECTION_CLOSED', 'during'],
+  ['ECONNRESET', 'during'],
+  ['EPIPE', 'during'],
+  ['ETIMEDOUT', 'during'],
+  ['UND_ERR_SOCKET', 'during'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'during'],
+  ['UND_ERR_BODY_TIMEOUT', 'during'],
 ]);
 
 /** The server no longer has the session and has not processed the message. */
