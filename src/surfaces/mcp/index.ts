@@ -27,7 +27,7 @@ export type {
   McpToolServer,
   StdioStreams,
 } from './server/options.js';
-export { jwks } from './server/protected-resource.js';
+export { jwks } from './server/request-guard.js';
 export type {
   McpOAuthOptions,
   McpServerSettings,

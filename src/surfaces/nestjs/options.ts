@@ -223,7 +223,7 @@ export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
 
 export const NO_OWNER: AuthorFault = {
   where: 'ToolwrightService.chat',
-  problem: 'no option determines the owner of a chat, so that everybody could read it',
+  problem: 'the option owner is missing, so any user could read every chat',
   fix: 'ToolwrightModule.forRoot({ owner: (request) => ({ user: request.user.id }) })',
 };
 

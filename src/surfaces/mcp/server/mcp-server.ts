@@ -42,8 +42,8 @@ import {
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
-import { createGuard, ProtectedResource, refuseRequest } from './protected-resource.js';
 import { callerOf, principalOf, type ServedTools } from './request.js';
+import { createGuard, ProtectedResource, refuseRequest } from './request-guard.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';
 import { Tasks } from './tasks.js';

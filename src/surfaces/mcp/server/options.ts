@@ -48,7 +48,7 @@ import { toolPlace } from '../../../tools/discovery/bound-method.js';
 import { findReference } from '../../../tools/schema/keywords.js';
 import { allAppFaults } from './apps.js';
 import { servedAs, servedCompletion } from './lists.js';
-import { readName } from './protected-resource.js';
+import { readName } from './request-guard.js';
 import type { McpOAuthOptions, McpServerSettings, McpSessionOptions, McpTaskOptions } from './settings.js';
 
 /** Options of `createMcpServer`. */

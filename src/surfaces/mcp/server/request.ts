@@ -19,7 +19,7 @@ import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { SealedState } from '../sealed-state.js';
 import type { ToolLists } from './lists.js';
 import type { McpCaller, McpServerOptions } from './options.js';
-import type { ProtectedResource } from './protected-resource.js';
+import type { ProtectedResource } from './request-guard.js';
 
 /** Shared by the servers of all connections. */
 export interface ServedTools {

@@ -16,7 +16,7 @@ import {
   optionTable,
   type RulesOf,
 } from '../../../core/kernel/options.js';
-import { DATABASE_PATH, inTransaction, openDatabase } from '../../../durable/stores/sqlite-run-store.js';
+import { DATABASE_PATH, inTransaction, openDatabase } from '../../../durable/stores/open-database.js';
 
 /** Limits of a conversation store. */
 export interface StoreLimits {
