@@ -1,4 +1,4 @@
-// What has to be true when a chaos run is over: each check gives what is wrong.
+// The checks at the end of a chaos run; each returns a list of faults.
 import { historyFaults } from '../flow/strict-history.ts';
 import { PROMPTS, promptOf } from './driver.mjs';
 
@@ -6,70 +6,70 @@ const COMPLETION = '[System: async:report]';
 const CALLS = ['look_up0', 'pay0', 'report0', 'ship1', 'look_up1'];
 const MAY_REPEAT = /look_up|report/;
 
-/** What came of a run, and what is wrong with it: lists by check. */
-export async function checkRun({ store, ids, bank, approvals, engine, dead }) {
+/** Returns counts and, for each check, a list of faults. */
+export async function checkRun({ store, ids, bank, approvals, engine, deadJobs }) {
   const faults = { ended: [], answered: [], effects: [], completions: [], claimed: [] };
-  const counts = { taken: 0, turns: 0, calls: 0, completions: 0, repeated: 0 };
-  const effects = byCall(bank.effects);
+  const counts = { takeovers: 0, turns: 0, calls: 0, completions: 0, repeated: 0 };
+  const effects = effectsByCall(bank.effects);
   for (const id of ids) {
-    const kept = await store.conversations.read(id);
-    if (kept === undefined) {
-      faults.ended.push(`${id} is not kept`);
+    const conversation = await store.conversations.read(id);
+    if (conversation === undefined) {
+      faults.ended.push(`${id} is not stored`);
       continue;
     }
-    counts.turns += kept.turns;
-    faults.ended.push(...openParts(kept));
-    faults.answered.push(...(await unansweredOf(kept, store)));
-    faults.completions.push(...completionFaults(kept, { engine, counts }));
-    if (kept.isHeld) faults.claimed.push(`${id} is held`);
+    counts.turns += conversation.turns;
+    faults.ended.push(...endFaults(conversation));
+    faults.answered.push(...(await answerFaults(conversation, store)));
+    faults.completions.push(...completionFaults(conversation, { engine, counts }));
+    if (conversation.isHeld) faults.claimed.push(`${id} is claimed`);
     for (const prompt of PROMPTS)
       for (const name of CALLS) {
         counts.calls += 1;
         const call = `${promptOf(id, prompt)}/${name}`;
         faults.effects.push(...effectFaults(call, { effects, bank, approvals, counts, engine }));
       }
-    counts.taken += await takenOver(kept, store);
+    counts.takeovers += await countTakeovers(conversation, store);
   }
-  faults.claimed.push(...(await openRows(store, dead)));
+  faults.claimed.push(...(await claimFaults(store, deadJobs)));
   return { faults, counts };
 }
 
-/** Conversations in which something is left to be done. */
-export async function waitsIn(store, ids) {
-  const kept = await Promise.all(ids.map((id) => store.conversations.read(id)));
-  return kept
-    .filter((each) => each && (each.turn || each.inbox.length > 0))
+/** Returns the ids of conversations with an open turn or a waiting inbox item. */
+export async function unfinishedConversations(store, ids) {
+  const conversations = await Promise.all(ids.map((id) => store.conversations.read(id)));
+  return conversations
+    .filter((conversation) => conversation && (conversation.turn || conversation.inbox.length > 0))
     .map(({ conversationId }) => conversationId);
 }
 
-function byCall(effects) {
+function effectsByCall(effects) {
   const calls = new Map();
   for (const [key, { call, times }] of effects) calls.set(call, [...(calls.get(call) ?? []), { key, times }]);
   return calls;
 }
 
-function openParts({ conversationId: id, turn, inbox, messages }) {
+function endFaults({ conversationId: id, turn, inbox, messages }) {
   const prompts = messages
     .filter(({ role, content }) => role === 'user' && !content.startsWith(COMPLETION))
     .map(({ content }) => content);
   const expected = PROMPTS.map((prompt) => promptOf(id, prompt));
   return [
     ...(turn ? [`${id}: turn ${turn.number} is open`] : []),
-    ...inbox.map(({ key }) => `${id}: '${key}' waits`),
+    ...inbox.map(({ key }) => `${id}: '${key}' waits in the inbox`),
     ...(prompts.join() === expected.join() ? [] : [`${id}: has the prompts ${prompts}`]),
   ];
 }
 
-async function unansweredOf({ conversationId: id, messages, turns }, store) {
+async function answerFaults({ conversationId: id, messages, turns }, store) {
   const faults = historyFaults(messages).map((fault) => `${id}: ${fault}`);
   const answers = messages.filter(({ role }) => role === 'tool').length;
   if (answers !== PROMPTS.length * CALLS.length) faults.push(`${id}: has ${answers} answers`);
-  const said = messages.filter(({ role, content }) => role === 'assistant' && content).length;
-  if (said !== turns) faults.push(`${id}: ${turns} turns have ${said} replies`);
+  const replies = messages.filter(({ role, content }) => role === 'assistant' && content).length;
+  if (replies !== turns) faults.push(`${id}: ${turns} turns have ${replies} replies`);
   return [...faults, ...(await eventFaults(id, turns, store))];
 }
 
-/** Events are numbered without a gap, and tell each turn and what came of each call once. */
+/** Events are numbered without gaps and report each turn and the result of each call exactly once. */
 async function eventFaults(id, turns, { conversations }) {
   const counts = new Map();
   const faults = [];
@@ -84,7 +84,7 @@ async function eventFaults(id, turns, { conversations }) {
       last = number;
       counts.set(event.type, (counts.get(event.type) ?? 0) + 1);
       if (event.type === 'step-start') step = event.iteration;
-      // Models use ids again.
+      // The model reuses call ids in each step.
       if (event.type === 'call-end') ended.add(`${counts.get('turn-start')}.${step}.${event.callId}`);
       if (event.type === 'turn-end' && event.status !== 'completed')
         faults.push(
@@ -95,63 +95,64 @@ async function eventFaults(id, turns, { conversations }) {
   const miscounted = ['turn-start', 'turn-end'].filter((type) => counts.get(type) !== turns);
   const ends = counts.get('call-end') ?? 0;
   if (ends !== PROMPTS.length * CALLS.length || ended.size !== ends)
-    faults.push(`${id}: tells ${ends} ends of ${ended.size} calls`);
+    faults.push(`${id}: ${ends} 'call-end' events for ${ended.size} calls`);
   return [
     ...faults,
-    ...miscounted.map((type) => `${id}: ${counts.get(type) ?? 0} times ${type} in ${turns} turns`),
+    ...miscounted.map((type) => `${id}: ${counts.get(type) ?? 0} '${type}' events in ${turns} turns`),
   ];
 }
 
-/** Every completion is in its conversation once; without an engine, work dies with its process. */
+/** Each completion enters its conversation once. Without an engine, a task that dies with its process has none. */
 function completionFaults({ conversationId: id, messages }, { engine, counts }) {
-  const told = messages.filter(({ role, content }) => role === 'user' && content.startsWith(COMPLETION));
-  counts.completions += told.length;
+  const completions = messages.filter(
+    ({ role, content }) => role === 'user' && content.startsWith(COMPLETION),
+  );
+  counts.completions += completions.length;
   return PROMPTS.flatMap((prompt) => {
     const call = `${promptOf(id, prompt)}/report0`;
-    const times = told.filter(({ content }) => content.includes(call)).length;
+    const times = completions.filter(({ content }) => content.includes(call)).length;
     return times === 1 || (times === 0 && engine === 'none')
       ? []
-      : [`${call}: has ${times} completions; ${answerTo(call, messages)}`];
+      : [`${call}: has ${times} completions; ${describeAnswer(call, messages)}`];
   });
 }
 
-/** What the model was answered to a call that started work. */
-function answerTo(call, messages) {
+function describeAnswer(call, messages) {
   for (const [index, { tool_calls: calls = [] }] of messages.entries()) {
-    const made = calls.find(({ function: { arguments: args } }) => JSON.parse(args).call === call);
-    if (made === undefined) continue;
-    const answer = messages.slice(index).find(({ tool_call_id: id }) => id === made.id);
-    return `the call was answered '${answer?.content}'`;
+    const toolCall = calls.find(({ function: { arguments: args } }) => JSON.parse(args).call === call);
+    if (toolCall === undefined) continue;
+    const answer = messages.slice(index).find(({ tool_call_id: id }) => id === toolCall.id);
+    return `the call was answered with '${answer?.content}'`;
   }
   return 'the call was never made';
 }
 
-/** A call has one key, and is made again where that is allowed. */
+/** A call has one key and is repeated only if that is allowed. */
 function effectFaults(call, { effects, bank, approvals, counts, engine }) {
   const [effect, ...others] = effects.get(call) ?? [];
-  if (others.length > 0) return [`${call}: was done under ${others.length + 1} keys`];
+  if (others.length > 0) return [`${call}: was executed under ${others.length + 1} keys`];
   if (call.endsWith('ship1') && approvals.get(call) !== true)
-    return effect ? [`${call}: was done, and was not approved`] : [];
-  // Started work that died with its process.
+    return effect ? [`${call}: was executed without approval`] : [];
+  // Without an engine, the task of a killed process is lost.
   if (effect === undefined)
-    return engine === 'none' && call.endsWith('report0') ? [] : [`${call}: was not done`];
+    return engine === 'none' && call.endsWith('report0') ? [] : [`${call}: was not executed`];
   counts.repeated += effect.times - 1;
-  const allowed = MAY_REPEAT.test(call) ? Number.POSITIVE_INFINITY : 1 + (bank.allowedAgain.get(call) ?? 0);
-  return effect.times > allowed ? [`${call}: was made ${effect.times} times, ${allowed} allowed`] : [];
+  const allowed = MAY_REPEAT.test(call) ? Number.POSITIVE_INFINITY : 1 + (bank.allowedRetries.get(call) ?? 0);
+  return effect.times > allowed ? [`${call}: was executed ${effect.times} times, ${allowed} allowed`] : [];
 }
 
-/** How often runs of the conversation were claimed again: with answers, or from a process that had died. */
-async function takenOver({ conversationId, turns }, store) {
-  let taken = 0;
+/** Counts how often runs were claimed again: to continue with answers, or after their process died. */
+async function countTakeovers({ conversationId, turns }, store) {
+  let takeovers = 0;
   for (let number = 1; number <= turns; number += 1) {
     const run = await store.read(`${conversationId}.${number}`);
-    taken += Math.max(0, (run?.generation ?? 1) - 1);
+    takeovers += Math.max(0, (run?.generation ?? 1) - 1);
   }
-  return taken;
+  return takeovers;
 }
 
-/** All that the store has of the conversations that faults name: for who looks for the cause. */
-export async function keptOf(faults, { store, ids }) {
+/** Everything the store contains about the conversations with faults, for debugging. */
+export async function storedRecords(faults, { store, ids }) {
   const texts = Object.values(faults).flat();
   const found = [];
   for (const id of ids.filter((each) => texts.some((text) => new RegExp(`\\b${each}\\b`).test(text)))) {
@@ -165,7 +166,7 @@ export async function keptOf(faults, { store, ids }) {
   return found;
 }
 
-async function openRows(store, dead) {
+async function claimFaults(store, deadJobs) {
   const faults = [];
   for (const status of ['running', 'suspended']) {
     const { runs } = await store.list({ status });
@@ -174,8 +175,9 @@ async function openRows(store, dead) {
   for (const status of ['waiting', 'running']) {
     const { jobs } = await store.jobs.listJobs({ status });
     for (const { job, attempt } of jobs) {
-      const why = dead.has(job.id) ? `; the engine gave it up: ${dead.get(job.id)}` : '';
-      faults.push(`job ${job.id} is ${status}, attempt ${attempt}${why}`);
+      const deadReason = deadJobs.get(job.id);
+      const suffix = deadReason === undefined ? '' : `; the engine stopped retrying it: ${deadReason}`;
+      faults.push(`job ${job.id} is ${status}, attempt ${attempt}${suffix}`);
     }
   }
   return faults;

@@ -8,19 +8,19 @@ import { createMcpServer } from '../../dist/src/surfaces/mcp/index.js';
 const { connectionString, bank, leaseMs } = JSON.parse(process.argv[2]);
 const parameters = { type: 'object', properties: { label: { type: 'string' } }, required: ['label'] };
 
-/** Changes the other system, under the key of the call. */
+/** Changes the bank under the idempotency key of the call. */
 async function act(label, { idempotencyKey }) {
   await pause(Math.random() * 200);
   const body = JSON.stringify({ key: idempotencyKey, call: label });
-  await fetch(`${bank}/do`, { method: 'POST', body });
+  await fetch(`${bank}/execute`, { method: 'POST', body });
   await pause(Math.random() * 200);
   return `${label} is done`;
 }
 
 const tools = [
-  { name: 'transfer', description: 'Transfers once', background: true },
+  { name: 'transfer', description: 'Must not be repeated', background: true },
   { name: 'report', description: 'May be repeated', background: true, annotations: { idempotent: true } },
-  { name: 'refund', description: 'Needs an approval', approval: true },
+  { name: 'refund', description: 'Requires an approval', approval: true },
 ].map((tool) => defineTool({ ...tool, parameters, execute: ({ label }, context) => act(label, context) }));
 
 const store = new PostgresRunStore({ connectionString, schema: 'chaos' });

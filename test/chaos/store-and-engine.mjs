@@ -1,5 +1,5 @@
-// What a process of a chaos run is made from, by its setting: plain JSON that each process gets. Only what it needs is
-// loaded: workers are started all the time.
+// Opens the store and the engine from the setting, which each process receives as JSON. Modules are loaded only if
+// they are needed, because workers are restarted all the time.
 export const QUEUE = 'toolwright';
 
 const STORES = {
@@ -17,14 +17,14 @@ export function openStore(setting, options = {}) {
   return STORES[setting.store](setting, options);
 }
 
-/** What a queue of BullMQ is made from: its connection, and its backend. */
-export async function bullmqPlace({ engine, postgres, redisPort }) {
+/** Returns the connection and the backend of a BullMQ queue. */
+export async function bullmqConnection({ engine, postgres, redisPort }) {
   if (engine === 'bullmq') return [{ connection: { host: '127.0.0.1', port: redisPort } }, undefined];
   const { createPostgresBackend } = await import('bullmq');
   return [{ connection: { connectionString: postgres } }, createPostgresBackend];
 }
 
-/** As each deployment does it by hand. */
+/** BullMQ does not migrate PostgreSQL itself; a deployment runs this once. */
 export async function migrateBullmq(connectionString) {
   const { runMigrations } = await import('bullmq');
   const { Client } = (await import('pg')).default;
@@ -43,6 +43,6 @@ export async function openEngine(setting) {
     return pgBossEngine({ connection: postgres, heartbeatSeconds: 10, transactional });
   }
   const { bullmqEngine } = await import('../../dist/src/durable/bullmq/index.js');
-  const [connection, backend] = await bullmqPlace(setting);
+  const [connection, backend] = await bullmqConnection(setting);
   return bullmqEngine({ ...connection, ...(backend ? { backend } : {}), queue: QUEUE, leaseMs });
 }
