@@ -1,8 +1,8 @@
-// Keeps one core busy for as long as the process that started it lives.
+// Keeps one core busy until the parent process exits.
 const parent = process.ppid;
-let next = 0;
+let nextCheck = 0;
 for (;;) {
-  if (performance.now() < next) continue;
-  next = performance.now() + 500;
+  if (performance.now() < nextCheck) continue;
+  nextCheck = performance.now() + 500;
   if (process.ppid !== parent) process.exit();
 }

@@ -1,6 +1,6 @@
-// `npm run test:loaded`: runs the tests again and again beside six busy loops and a program that fills the same
-// PostgreSQL and Redis. Fails where one of the runs fails.
-//   npm run test:loaded -- [--runs 3] [--loops 6] [-- what Jest is to be given; default: npm test]
+// Runs the tests several times beside busy loops and a program that writes to the same PostgreSQL and Redis.
+// Fails if a run fails.
+//   npm run test:loaded -- [--runs 3] [--loops 6] [-- arguments for Jest; default: npm test]
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -12,7 +12,8 @@ const { values: options, positionals: paths } = parseArgs({
   allowPositionals: true,
 });
 const { postgres, redis } = await foundServices();
-if (!postgres || !redis) console.log(`Filled are only those that are there: ${[postgres, redis].join(' ')}`);
+if (!postgres || !redis)
+  console.log(`Load is put only on the services that were found: ${[postgres, redis].join(' ')}`);
 
 const inFolder = (name) => join(import.meta.dirname, name);
 const loops = Array.from({ length: Number(options.loops) }, () =>
@@ -33,16 +34,16 @@ for (const signal of ['SIGINT', 'SIGTERM'])
 const command = paths.length === 0 ? ['test'] : ['run', '--silent', 'jest', '--', ...paths];
 let failed = 0;
 for (let run = 1; run <= Number(options.runs); run += 1) {
-  const began = performance.now();
+  const startedAt = performance.now();
   running = spawn('npm', command, { stdio: 'inherit' });
   const [code] = await once(running, 'close');
   if (code !== 0) failed += 1;
-  const seconds = Math.round((performance.now() - began) / 1000);
+  const seconds = Math.round((performance.now() - startedAt) / 1000);
   console.log(`run ${run} of ${options.runs}: ${code === 0 ? 'passed' : `failed (${code})`} in ${seconds} s`);
 }
 await end(failed === 0 ? 0 : 1);
 
-/** Ends what was started here, and nothing else. */
+/** Ends only the processes that this script started. */
 async function end(code) {
   for (const loop of loops) loop.kill();
   if (filler.exitCode === null) {

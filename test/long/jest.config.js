@@ -1,9 +1,9 @@
 import base from '../../jest.config.js';
 
-// Workers get the environment of the process that reads this.
+// Jest workers inherit this environment variable.
 process.env.TOOLWRIGHT_RUNS ??= '10';
 
-/** The same tests, their properties with ten times the runs, or with TOOLWRIGHT_RUNS times. */
+/** Runs the properties of all tests ten times as often, or TOOLWRIGHT_RUNS times. */
 export default {
   ...base,
   rootDir: '../..',

@@ -1,4 +1,4 @@
-/** The heap once nothing is left that only waits: timers of the last work, then the collector. */
+/** Returns the heap size after pending timers have fired and the garbage collector has run. */
 export async function settledHeap() {
   await new Promise((resolve) => setTimeout(resolve, 300));
   for (let round = 0; round < 4; round += 1) {

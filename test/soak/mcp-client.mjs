@@ -1,4 +1,4 @@
-// One client of an MCP server over raw HTTP, from its first request to the last.
+// Simulates a client of an MCP server over raw HTTP, from its first request to its last.
 const LEGACY = '2025-11-25';
 const MODERN = '2026-07-28';
 const CLIENT = { name: 'soak', version: '1.0.0' };
@@ -8,12 +8,12 @@ const META = {
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
-/** Plays a client of either revision; gives what kind it was. Throws where an answer is wrong. */
-export function playClient({ random, url }) {
-  return random.chance(0.5) ? playModern({ random, url }) : playLegacy({ random, url });
+/** Runs a client of a random protocol revision and returns its kind. Throws if an answer is wrong. */
+export function runClient({ random, url }) {
+  return random.chance(0.5) ? runModernClient({ random, url }) : runLegacyClient({ random, url });
 }
 
-async function playModern({ random, url }) {
+async function runModernClient({ random, url }) {
   const send = (method, params, signal) =>
     post({
       url,
@@ -26,13 +26,13 @@ async function playModern({ random, url }) {
       },
     });
   if (random.chance(0.2))
-    return leave('modern, left', (signal) => send('tools/call', waiting(random), signal));
+    return abortDuringCall('modern, disconnected', (signal) => send('tools/call', waitCall(random), signal));
   const text = `text ${random.below(1_000)}`;
   expectText(await send('tools/call', { name: 'echo', arguments: { text } }), text);
   return 'modern';
 }
 
-async function playLegacy({ random, url }) {
+async function runLegacyClient({ random, url }) {
   const params = { protocolVersion: LEGACY, capabilities: {}, clientInfo: CLIENT };
   const opened = await fetch(url, request({ body: { id: 0, method: 'initialize', params } }));
   const session = opened.headers.get('mcp-session-id');
@@ -45,23 +45,23 @@ async function playLegacy({ random, url }) {
     const text = `text ${random.below(1_000)}`;
     expectText(await send(call(id, { name: 'echo', arguments: { text } })), text);
   }
-  if (random.chance(0.2)) await leave('', (signal) => send(call(4, waiting(random)), signal));
+  if (random.chance(0.2)) await abortDuringCall('', (signal) => send(call(4, waitCall(random)), signal));
   if (random.chance(0.2)) {
-    const cancelled = send(call(5, waiting(random)), AbortSignal.timeout(200)).catch(() => {});
+    const cancelled = send(call(5, waitCall(random)), AbortSignal.timeout(200)).catch(() => {});
     await send({ method: 'notifications/cancelled', params: { requestId: 5 } });
     await cancelled;
   }
-  if (random.chance(0.7)) return 'legacy, forgotten';
+  if (random.chance(0.7)) return 'legacy, session left open';
   const ended = await fetch(url, { method: 'DELETE', headers });
-  if (!ended.ok) throw new Error(`a session could not be ended: ${ended.status} ${await ended.text()}`);
-  return 'legacy, ended';
+  if (!ended.ok) throw new Error(`DELETE of a session failed: ${ended.status} ${await ended.text()}`);
+  return 'legacy, session closed';
 }
 
 const call = (id, params) => ({ id, method: 'tools/call', params });
-const waiting = (random) => ({ name: 'wait', arguments: { ms: 20 + random.below(60) } });
+const waitCall = (random) => ({ name: 'wait', arguments: { ms: 20 + random.below(60) } });
 
-/** Hangs up while the call is under way. */
-async function leave(kind, start) {
+/** Aborts the request while its call is running. */
+async function abortDuringCall(kind, start) {
   const controller = new AbortController();
   const answer = start(controller.signal).catch(() => {});
   await new Promise((resolve) => setTimeout(resolve, 10));
@@ -70,8 +70,8 @@ async function leave(kind, start) {
   return kind;
 }
 
-async function post({ url, ...what }) {
-  const response = await fetch(url, request(what));
+async function post({ url, ...options }) {
+  const response = await fetch(url, request(options));
   return { status: response.status, text: await response.text() };
 }
 
@@ -90,5 +90,5 @@ function request({ body, headers = {}, signal }) {
 
 function expectText({ status, text }, expected) {
   if (!text.includes(`"text":${JSON.stringify(expected)}`))
-    throw new Error(`${expected} was asked for, and got ${status}: ${text}`);
+    throw new Error(`expected '${expected}' but received ${status}: ${text}`);
 }

@@ -1,6 +1,6 @@
-// Random choices that are the same in every run: a soak that fails can be repeated.
+// Random choices from a seed, so that a failed run can be repeated.
 
-/** A generator of numbers from 0 up to 1 (mulberry32), with what is made of them. */
+/** The generator is mulberry32: numbers from 0 up to, but not including, 1. */
 export function createRandom(seed) {
   let state = seed >>> 0;
   const next = () => {
@@ -13,7 +13,7 @@ export function createRandom(seed) {
   return {
     below,
     chance: (share) => next() < share,
-    /** One of `[weight, value]` pairs. */
+    /** Returns the value of one of the `[weight, value]` pairs. */
     weighted: (pairs) => {
       let left = next() * pairs.reduce((sum, [weight]) => sum + weight, 0);
       for (const [weight, value] of pairs) {

@@ -1,21 +1,21 @@
-// MCP over real HTTP: clients of both revisions that call, cancel, hang up in the middle, end their sessions and
-// mostly forget to. Ends with flat memory, every answer right and no session left, or with exit code 1.
+// MCP clients of both revisions over HTTP that call, cancel, disconnect and close few of their sessions.
+// Exits with code 1 if memory grows, an answer is wrong, or calls or sessions remain.
 // npm run soak:mcp -- [clients] [seed]
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { ToolRegistry } from '../../dist/src/index.js';
 import { createMcpServer } from '../../dist/src/surfaces/mcp/index.js';
 import { megabytes, settledHeap } from './heap.mjs';
-import { playClient } from './mcp-client.mjs';
+import { runClient } from './mcp-client.mjs';
 import { createRandom } from './random.mjs';
 
 const CLIENTS = Number(process.argv[2] ?? 3_000);
 const SEED = Number(process.argv[3] ?? 20_261_122);
-const AT_ONCE = 20;
-const MOST_SECONDS = 240;
-/** Fewer than there are clients at a time that forget to end theirs: room has to be made. */
-const MOST_SESSIONS = 100;
-const MOST_GROWTH = 1.15;
+const CONCURRENCY = 20;
+const MAX_SECONDS = 240;
+/** Low enough that the server must close abandoned sessions to open new ones. */
+const MAX_SESSIONS = 100;
+const MAX_GROWTH = 1.15;
 const SLACK_BYTES = 4 * 2 ** 20;
 
 if (globalThis.gc === undefined) {
@@ -31,13 +31,13 @@ let running = 0;
 const tools = new ToolRegistry().register(
   {
     name: 'echo',
-    description: 'Gives back what it gets',
+    description: 'Returns its argument',
     parameters: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
     execute: ({ text }) => text,
   },
   {
     name: 'wait',
-    description: 'Waits until it is told to stop, or for a moment',
+    description: 'Waits for the given time or until it is aborted',
     parameters: { type: 'object', properties: { ms: { type: 'number' } }, required: ['ms'] },
     async execute({ ms }, context) {
       running += 1;
@@ -53,50 +53,51 @@ const tools = new ToolRegistry().register(
     },
   },
 );
-const mcp = createMcpServer(tools, { name: 'soak', sessions: { max: MOST_SESSIONS } });
+const mcp = createMcpServer(tools, { name: 'soak', sessions: { max: MAX_SESSIONS } });
 const server = createServer(mcp.node).listen(0, '127.0.0.1');
 await once(server, 'listening');
 const url = `http://127.0.0.1:${server.address().port}/mcp`;
 const random = createRandom(SEED);
-const since = performance.now();
-let played = 0;
+const startedAt = performance.now();
+let started = 0;
 
-/** Plays clients, some at a time, until there were so many. */
-async function playUntil(limit) {
+/** Runs clients concurrently until `limit` of them have started in total. */
+async function runUntil(limit) {
   const isOver = () =>
-    played >= limit || faults.length > 20 || performance.now() - since > MOST_SECONDS * 1_000;
-  const player = async () => {
+    started >= limit || faults.length > 20 || performance.now() - startedAt > MAX_SECONDS * 1_000;
+  const runClients = async () => {
     while (!isOver()) {
-      played += 1;
+      started += 1;
       try {
-        const kind = await playClient({ random, url });
+        const kind = await runClient({ random, url });
         counts[kind] = (counts[kind] ?? 0) + 1;
       } catch (error) {
         faults.push(`a client failed: ${error?.message ?? error}`);
       }
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, player));
+  await Promise.all(Array.from({ length: CONCURRENCY }, runClients));
 }
 
-await playUntil(CLIENTS / 5);
+await runUntil(CLIENTS / 5);
 const early = await settledHeap();
-await playUntil(CLIENTS);
+await runUntil(CLIENTS);
 const late = await settledHeap();
 const { sessionCount } = mcp;
-if (played < CLIENTS) faults.push(`only ${played} of ${CLIENTS} clients in ${MOST_SECONDS} s`);
-if (running !== 0) faults.push(`${running} calls still run, and nobody waits for them`);
-if (sessionCount > MOST_SESSIONS) faults.push(`${sessionCount} sessions, where ${MOST_SESSIONS} may be`);
-if (late > early * MOST_GROWTH + SLACK_BYTES) faults.push('the heap has grown');
+if (started < CLIENTS) faults.push(`only ${started} of ${CLIENTS} clients started in ${MAX_SECONDS} s`);
+if (running !== 0) faults.push(`${running} calls are still running without a client`);
+if (sessionCount > MAX_SESSIONS)
+  faults.push(`${sessionCount} sessions are open; the limit is ${MAX_SESSIONS}`);
+if (late > early * MAX_GROWTH + SLACK_BYTES) faults.push('the heap has grown');
 await mcp.close();
-if (mcp.sessionCount !== 0) faults.push(`${mcp.sessionCount} sessions are left of a closed server`);
+if (mcp.sessionCount !== 0) faults.push(`${mcp.sessionCount} sessions remain after the server was closed`);
 server.close();
 server.closeAllConnections();
 
-const seconds = ((performance.now() - since) / 1_000).toFixed(1);
-console.log(`seed ${SEED}: ${played} clients in ${seconds} s, ${sessionCount} sessions at the end`);
+const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+console.log(`seed ${SEED}: ${started} clients in ${seconds} s, ${sessionCount} sessions at the end`);
 console.log('clients', JSON.stringify(counts));
 console.log(`heap ${megabytes(early)} after a fifth, ${megabytes(late)} at the end`);
 for (const fault of faults.slice(0, 20)) console.error(`fault: ${fault}`);
-console.log(faults.length === 0 ? 'every answer was right, and flat memory' : `${faults.length} faults`);
+console.log(faults.length === 0 ? 'all answers correct, no memory growth' : `${faults.length} faults`);
 process.exit(faults.length === 0 ? 0 : 1);

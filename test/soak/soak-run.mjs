@@ -1,4 +1,4 @@
-// One random run: what the model says, when it is aborted, who reads it, and what is wrong with its history.
+// A random run with random model replies, aborts and readers, and the check of its message history.
 import { runToolLoop, streamToolLoop } from '../../dist/src/index.js';
 
 const ARGUMENTS = [
@@ -21,7 +21,7 @@ const FINISH = [
   [1, 'content_filter'],
 ];
 
-/** A reply with up to six calls, some of tools that nobody knows. */
+/** A reply with up to six calls, some of them to unknown tools. */
 function reply(random, names) {
   const toolCalls = Array.from({ length: 1 + random.below(6) }, (_, index) => ({
     id: random.chance(0.1) ? '' : `c${random.chance(0.05) ? 0 : index}`,
@@ -35,42 +35,42 @@ function reply(random, names) {
   };
 }
 
-/** A model that plays a script and may fail, fall silent, or be the one that aborts. */
-function scriptedProvider(random, names, happened) {
+/** A provider with random replies, which may finally fail or never answer. It calls `onEvent` for each request. */
+function randomProvider(random, names, onEvent) {
   const replies = Array.from({ length: random.below(6) }, () => reply(random, names));
-  const fate = random.weighted([
+  const ending = random.weighted([
     [30, 'answers'],
     [1, 'fails'],
-    [1, 'is silent'],
+    [1, 'hangs'],
   ]);
-  let asked = 0;
+  let requests = 0;
   const chat = async () => {
-    happened();
-    const next = replies[asked];
-    asked += 1;
+    onEvent();
+    const next = replies[requests];
+    requests += 1;
     if (next !== undefined) return next;
-    if (fate === 'fails') throw new Error('the provider is down');
-    if (fate === 'is silent') await new Promise(() => {});
-    return { content: 'done and dusted' };
+    if (ending === 'fails') throw new Error('the provider is down');
+    if (ending === 'hangs') await new Promise(() => {});
+    return { content: 'all calls completed' };
   };
   async function* stream(request) {
     const response = await chat(request);
     for (const text of response.content.split(' ')) yield { type: 'text-delta', text };
     yield { type: 'response', response };
   }
-  return { provider: random.chance(0.5) ? { chat, stream } : { chat }, isSilent: fate === 'is silent' };
+  return { provider: random.chance(0.5) ? { chat, stream } : { chat }, isHanging: ending === 'hangs' };
 }
 
-/** Plays one run and gives its result. */
-export async function playRun(random, tools, onAsyncResult) {
+/** Runs the loop once with random options and returns its result. */
+export async function runRandomly(random, tools, onAsyncResult) {
   const controller = new AbortController();
   const abortAt = random.chance(0.2) ? random.below(12) : -1;
   let events = 0;
-  const happened = () => {
+  const onEvent = () => {
     if (events === abortAt) controller.abort(new Error('enough'));
     events += 1;
   };
-  const { provider, isSilent } = scriptedProvider(random, tools.list(), happened);
+  const { provider, isHanging } = randomProvider(random, tools.list(), onEvent);
   const config = {
     provider,
     model: 'soak',
@@ -88,22 +88,22 @@ export async function playRun(random, tools, onAsyncResult) {
     onLimit: random.chance(0.2) ? 'answer' : 'return',
     onAsyncResult: random.chance(0.3) ? onAsyncResult : undefined,
   };
-  const scope = { channel: 'soak', chatId: String(random.below(100)), onUpdate: happened };
+  const scope = { channel: 'soak', chatId: String(random.below(100)), onUpdate: onEvent };
   const messages = [{ role: 'user', content: 'Go.' }];
-  const silence = isSilent ? setTimeout(() => controller.abort(), 20) : undefined;
+  const hangTimer = isHanging ? setTimeout(() => controller.abort(), 20) : undefined;
   try {
     if (random.chance(0.7)) return await runToolLoop(config, messages, scope);
     const run = streamToolLoop(config, messages, scope);
-    const leaveAt = random.chance(0.3) ? random.below(20) : Number.POSITIVE_INFINITY;
+    const breakAt = random.chance(0.3) ? random.below(20) : Number.POSITIVE_INFINITY;
     let seen = 0;
-    for await (const _ of run) if (seen++ >= leaveAt) break;
+    for await (const _ of run) if (seen++ >= breakAt) break;
     return await run.result;
   } finally {
-    clearTimeout(silence);
+    clearTimeout(hangTimer);
   }
 }
 
-/** What is wrong with the history of a run: each call is to be answered once, in order, before anything else. */
+/** Lists violations of the rule that each call is answered once, in order, before any other message. */
 export function historyFaults({ messages, toolCalls }) {
   const faults = [];
   const answered = [];
@@ -111,17 +111,19 @@ export function historyFaults({ messages, toolCalls }) {
   for (const message of messages) {
     if (message.role === 'tool') {
       const expected = open.shift();
-      if (expected !== message.tool_call_id) faults.push(`${message.tool_call_id} instead of ${expected}`);
-      if (typeof message.content !== 'string') faults.push(`${message.tool_call_id} without text`);
+      if (expected !== message.tool_call_id)
+        faults.push(`answer to ${message.tool_call_id} instead of ${expected}`);
+      if (typeof message.content !== 'string') faults.push(`answer to ${message.tool_call_id} without text`);
       answered.push(message.tool_call_id);
       continue;
     }
     if (open.length > 0) faults.push(`unanswered: ${open.join(', ')}`);
     open = (message.tool_calls ?? []).map(({ id }) => id);
-    if (new Set(open).size !== open.length) faults.push(`twice the same id: ${open.join(', ')}`);
+    if (new Set(open).size !== open.length) faults.push(`duplicate ids: ${open.join(', ')}`);
   }
   if (open.length > 0) faults.push(`unanswered at the end: ${open.join(', ')}`);
   const recorded = toolCalls.map(({ id }) => id);
-  if (recorded.join() !== answered.join()) faults.push(`recorded ${recorded} and answered ${answered}`);
+  if (recorded.join() !== answered.join())
+    faults.push(`records for ${recorded}, but answers for ${answered}`);
   return faults;
 }

@@ -1,4 +1,4 @@
-// Tools that end in every way in which a tool can end, one registry for all runs.
+// Tools with every kind of outcome, in a registry that all runs share.
 import { asyncResult, defineTool, RetryToolCall, ToolRegistry, toolResult } from '../../dist/src/index.js';
 
 const parameters = {
@@ -35,7 +35,7 @@ const BODIES = {
   never: () => new Promise(() => {}),
 };
 
-const MORE = {
+const OPTIONS = {
   never: { timeoutMs: 4 },
   large: { maxResultChars: 100 },
   slow: { sequential: true },
@@ -45,27 +45,27 @@ const MORE = {
   throwing: { annotations: { destructive: true } },
 };
 
-/** Stores on itself, so that its calls take turns. */
+/** Stores its context on itself, so that its calls must be serialized. */
 const contextual = {
   name: 'contextual',
   description: 'Stores its context',
   parameters,
   setContext(channel, chatId) {
-    this.where = `${channel}/${chatId}`;
+    this.context = `${channel}/${chatId}`;
   },
   async execute() {
     await later(0);
-    return this.where;
+    return this.context;
   },
 };
 
-/** Answers at once, and completes later, twice. */
+/** Returns at once and calls its callback twice later. */
 const callback = {
   name: 'callback',
   description: 'Completes later',
   parameters,
-  setCallback(given) {
-    this.complete = given;
+  setCallback(callback) {
+    this.complete = callback;
   },
   execute(_args, context) {
     const { complete } = this;
@@ -75,7 +75,7 @@ const callback = {
   },
 };
 
-/** Takes the signal, and answers an abort in its own words. */
+/** Observes the signal and rejects with its own error when it is aborted. */
 const listening = {
   ...defineTool({
     name: 'listening',
@@ -92,12 +92,11 @@ const listening = {
   observesSignal: true,
 };
 
-/** The registry of a soak. */
 export function soakTools() {
   const tools = Object.entries(BODIES).map(([name, execute]) =>
-    defineTool({ name, description: `Is ${name}`, parameters, execute, ...MORE[name] }),
+    defineTool({ name, description: `Tool '${name}'`, parameters, execute, ...OPTIONS[name] }),
   );
   return new ToolRegistry({
     policy: ({ arguments: { n } }) => n !== 7 || { allow: false, reason: 'seven is not allowed' },
-  }).register(...tools, contextual, callback, listening, () => ({ ...tools[0], name: 'made_anew' }));
+  }).register(...tools, contextual, callback, listening, () => ({ ...tools[0], name: 'created_per_call' }));
 }

@@ -1,19 +1,19 @@
-// 100,000 calls through runs that are aborted, left, timed out, thrown out of and repaired at random:
-// ends with flat memory and not one unanswered id, or with exit code 1.
+// 100,000 calls in runs that are aborted, abandoned, timed out, failed and repaired at random.
+// Exits with code 1 if memory grows or a call is not answered.
 // npm run soak -- [calls] [seed]
 import { megabytes, settledHeap } from './heap.mjs';
 import { createRandom } from './random.mjs';
-import { historyFaults, playRun } from './soak-run.mjs';
+import { historyFaults, runRandomly } from './soak-run.mjs';
 import { soakTools } from './soak-tools.mjs';
 
 const CALLS = Number(process.argv[2] ?? 100_000);
 const SEED = Number(process.argv[3] ?? 20_241_117);
-/** Runs that are under way at the same time: most of a run's time is waiting. */
-const AT_ONCE = 40;
-const MOST_SECONDS = 240;
-/** The heap at the end, compared with the heap after a fifth of the calls. */
-const MOST_GROWTH = 1.15;
-/** What the collector and the compiler may hold back, whatever the size of the heap. */
+/** High, because a run spends most of its time waiting. */
+const CONCURRENCY = 40;
+const MAX_SECONDS = 240;
+/** Maximum ratio of the heap at the end to the heap after a fifth of the calls. */
+const MAX_GROWTH = 1.15;
+/** Memory that the garbage collector and the compiler may retain, independent of the size of the heap. */
 const SLACK_BYTES = 2 * 2 ** 20;
 
 if (globalThis.gc === undefined) {
@@ -27,14 +27,14 @@ process.on('unhandledRejection', (reason) => faults.push(`unhandled rejection: $
 
 const random = createRandom(SEED);
 const tools = soakTools();
-const since = performance.now();
+const startedAt = performance.now();
 let calls = 0;
 
 function count(group, key) {
   group[key] = (group[key] ?? 0) + 1;
 }
 
-function take(result) {
+function record(result) {
   faults.push(...historyFaults(result));
   count(counts.runs, result.status);
   calls += result.toolCalls.length;
@@ -49,39 +49,39 @@ const onAsyncResult = () => {
   counts.completions += 1;
 };
 
-/** Plays runs until so many calls were made. */
-async function playUntil(limit) {
-  const isOver = () => calls >= limit || faults.length > 20 || secondsGone() > MOST_SECONDS;
-  const player = async () => {
+/** Starts runs until `limit` calls were made in total. */
+async function runUntil(limit) {
+  const isOver = () => calls >= limit || faults.length > 20 || elapsedSeconds() > MAX_SECONDS;
+  const startRuns = async () => {
     while (!isOver()) {
       try {
-        take(await playRun(random, tools, onAsyncResult));
+        record(await runRandomly(random, tools, onAsyncResult));
       } catch (error) {
         faults.push(`a run threw: ${error?.stack ?? error}`);
       }
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, player));
+  await Promise.all(Array.from({ length: CONCURRENCY }, startRuns));
 }
 
-function secondsGone() {
-  return (performance.now() - since) / 1000;
+function elapsedSeconds() {
+  return (performance.now() - startedAt) / 1000;
 }
 
-await playUntil(CALLS / 5);
+await runUntil(CALLS / 5);
 const early = await settledHeap();
-await playUntil(CALLS);
+await runUntil(CALLS);
 const late = await settledHeap();
 
-console.log(`seed ${SEED}: ${calls} calls in ${secondsGone().toFixed(1)} s`);
+console.log(`seed ${SEED}: ${calls} calls in ${elapsedSeconds().toFixed(1)} s`);
 console.log('runs ', JSON.stringify(counts.runs));
 console.log('calls', JSON.stringify(counts.calls));
 console.log(`${counts.repaired} repaired, ${counts.trimmed} trimmed, ${counts.completions} completed later`);
 console.log(`heap ${megabytes(early)} after a fifth, ${megabytes(late)} at the end`);
 if (counts.completions !== counts.calls.started)
   faults.push(`${counts.calls.started} calls were started and ${counts.completions} completed`);
-if (calls < CALLS) faults.push(`only ${calls} of ${CALLS} calls in ${MOST_SECONDS} s`);
-if (late > early * MOST_GROWTH + SLACK_BYTES) faults.push('the heap has grown');
+if (calls < CALLS) faults.push(`only ${calls} of ${CALLS} calls in ${MAX_SECONDS} s`);
+if (late > early * MAX_GROWTH + SLACK_BYTES) faults.push('the heap has grown');
 for (const fault of faults.slice(0, 20)) console.error(`fault: ${fault}`);
-console.log(faults.length === 0 ? 'not one unanswered id, and flat memory' : `${faults.length} faults`);
+console.log(faults.length === 0 ? 'every call answered, no memory growth' : `${faults.length} faults`);
 process.exit(faults.length === 0 ? 0 : 1);
