@@ -17,7 +17,7 @@ export async function measureSlowdown() {
   return Math.max(1, (performance.now() - startedAt) / QUICK_START_MS);
 }
 
-/** Starts `count` workers and replaces each that exits. `firstWorker` changes the setting and environment of worker 0. */
+/** Starts `count` workers and replaces each that exits. `firstWorker` overrides the setting of worker 0. */
 export function startWorkers({ count, setting, firstWorker }) {
   const slots = [];
   const workerErrors = [];

@@ -1,5 +1,5 @@
-// Puts load on the PostgreSQL and Redis of the tests: opens connections and writes rows and keys, up to a limit, in its own
-// database and under its own keys. Removes all of them when its standard input ends.
+// Puts load on the PostgreSQL and Redis of the tests: opens connections and writes rows and keys, up to a limit, in
+// its own database and under its own keys. Removes all of them when its standard input ends.
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import pg from 'pg';

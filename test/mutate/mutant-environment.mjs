@@ -1,11 +1,11 @@
-// The environment of the test files: after the first test that fails, the rest of its file is of no interest.
+// Skips the remaining tests of a file after the first failure, which already shows that the mutant was found.
 import { TestEnvironment } from 'jest-environment-node';
 
 export default class MutantEnvironment extends TestEnvironment {
-  #isFound = false;
+  #hasFailure = false;
 
   handleTestEvent({ name, test }) {
-    if (name === 'test_done' && test.errors.length > 0) this.#isFound = true;
-    if (name === 'test_start' && this.#isFound) test.mode = 'skip';
+    if (name === 'test_done' && test.errors.length > 0) this.#hasFailure = true;
+    if (name === 'test_start' && this.#hasFailure) test.mode = 'skip';
   }
 }

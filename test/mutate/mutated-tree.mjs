@@ -1,4 +1,4 @@
-// A copy of the repository in a folder of its own, whose rooms hold all mutants at once.
+// A copy of the repository whose source contains all mutants at once.
 import { execFileSync, spawn } from 'node:child_process';
 import {
   cpSync,
@@ -29,16 +29,16 @@ export default {
 };
 `;
 
-/** All mutants of the rooms: `{ id, room, path, kind, line, source, from, to, fellows }`; fellows are in one file. */
-export function findMutants(rooms) {
+/** Returns `{ id, part, path, kind, line, source, from, to, siblings }` of each mutant; siblings share its file. */
+export function findMutants(parts) {
   const mutants = [];
   const texts = new Map();
-  for (const [room, folders] of Object.entries(rooms)) {
+  for (const [part, folders] of Object.entries(parts)) {
     for (const path of folders.flatMap(sourceFiles)) {
       const added = addMutants(path, readFileSync(join(ROOT, path), 'utf8'), mutants.length);
       texts.set(path, added.text);
-      const fellows = added.mutants.map(({ id }) => id);
-      mutants.push(...added.mutants.map((mutant) => ({ ...mutant, room, path, fellows })));
+      const siblings = added.mutants.map(({ id }) => id);
+      mutants.push(...added.mutants.map((mutant) => ({ ...mutant, part, path, siblings })));
     }
   }
   return { mutants, texts };
@@ -50,7 +50,7 @@ function sourceFiles(folder) {
       readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
         .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
         .map(({ parentPath, name }) => join(parentPath, name).slice(ROOT.length))
-        // A program of the browser, of which tests see the built one.
+        // Tests use the built page, which contains no mutants.
         .filter((path) => !path.startsWith('src/surfaces/inspector/page/'))
         .sort()
     );
@@ -60,7 +60,7 @@ function sourceFiles(folder) {
   }
 }
 
-/** Copies what git knows or would take, with the texts that have the mutants in them. */
+/** Copies the files that are tracked or not ignored, and writes the texts that contain the mutants. */
 export function copyTree(texts) {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-mutants-'));
   const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], {
@@ -78,7 +78,7 @@ export function copyTree(texts) {
   for (const [path, text] of texts) writeFileSync(join(folder, path), text);
   writeFileSync(join(folder, 'jest.mutants.config.mjs'), CONFIG);
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  // The page of the inspector is built, and served from there.
+  // Tests serve the built page of the inspector from there.
   mkdirSync(join(folder, 'dist'));
   symlinkSync(join(ROOT, 'dist/inspector'), join(folder, 'dist/inspector'));
   const testFiles = paths.filter((path) => /^test\/(parts|flow)\/.*\.test\.ts$/.test(path));
@@ -87,32 +87,32 @@ export function copyTree(texts) {
 
 const running = new Set();
 
-/** Ends what runs; each run is a group of processes. */
+/** Kills the process groups of all test runs. */
 export function stopTests() {
   for (const { pid } of running) process.kill(-pid, 'SIGKILL');
 }
 
-/** Runs tests of the copy; `passed`, `failed` with the test file that did, or `timeout`. */
+/** Runs tests of the copy. The status is `passed`, `failed` with the first failed test file, or `timeout`. */
 export function runTests(folder, { tests, flags, env, limitMs }) {
   const jest = ['--experimental-vm-modules', '--no-warnings', 'node_modules/jest/bin/jest.js'];
   const settings = ['--config', 'jest.mutants.config.mjs', '--watchman=false', '--ci', '--silent'];
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [...jest, ...settings, ...flags, '--runTestsByPath', ...tests], {
       cwd: folder,
-      // A group of its own, so that a mutant that never ends leaves nothing behind.
+      // A separate process group, so that an endless mutant and its children can be killed.
       detached: true,
       env: { ...process.env, ...env },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     running.add(child);
-    let told = '';
+    let stderr = '';
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
       process.kill(-child.pid, 'SIGKILL');
     }, limitMs);
     child.stderr.on('data', (data) => {
-      told = (told + data).slice(-200_000);
+      stderr = (stderr + data).slice(-200_000);
     });
     child.on('error', reject);
     child.on('close', (code) => {
@@ -120,7 +120,7 @@ export function runTests(folder, { tests, flags, env, limitMs }) {
       running.delete(child);
       if (isLate) resolve({ status: 'timeout' });
       else if (code === 0) resolve({ status: 'passed' });
-      else resolve({ status: 'failed', by: /^FAIL (\S+)/m.exec(told)?.[1] ?? 'jest', told });
+      else resolve({ status: 'failed', by: /^FAIL (\S+)/m.exec(stderr)?.[1] ?? 'jest', stderr });
     });
   });
 }

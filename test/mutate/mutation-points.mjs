@@ -1,10 +1,10 @@
-// Where a source file can be changed so that a good test notices. The changes are all written into one text,
-// each behind a question whether it is the active one: so a file is transformed once, whatever is tried.
+// Finds the mutations of a source file. All of them are written into one text, each behind a condition that checks
+// whether it is active, so that a file is compiled once for all mutants.
 import ts from 'typescript-5.9';
 
 const { SyntaxKind } = ts;
 
-const SWAPPED = new Map([
+const OPERATORS = new Map([
   [SyntaxKind.LessThanToken, ['boundary', '<=']],
   [SyntaxKind.LessThanEqualsToken, ['boundary', '<']],
   [SyntaxKind.GreaterThanToken, ['boundary', '>=']],
@@ -26,8 +26,8 @@ const LITERALS = new Map([
 ]);
 
 /**
- * The text with every change in it, and the changes: `{ id, kind, line, source, from, to }`. Ids go on from
- * `firstId`; `globalThis.__mutant(id)` says which change is active.
+ * Returns the text with all mutations, and a list of `{ id, kind, line, source, from, to }`. Ids start at `firstId`;
+ * `globalThis.__mutant(id)` returns whether a mutation is active.
  */
 export function addMutants(path, text, firstId) {
   const file = ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true);
@@ -36,10 +36,10 @@ export function addMutants(path, text, firstId) {
   return { text: render(file), mutants };
 
   function render(node) {
-    const own = ts.isExpression(node) ? mutationsOf(node) : [];
-    const ids = own.map((mutation) => keep(node, mutation));
+    const mutations = ts.isExpression(node) ? mutationsOf(node) : [];
+    const ids = mutations.map((mutation) => addMutant(node, mutation));
     const inner = renderInside(node);
-    return own.reduceRight(
+    return mutations.reduceRight(
       (rest, { to }, at) => `(globalThis.__mutant?.(${ids[at]})?(${to}):${rest})`,
       inner,
     );
@@ -58,7 +58,7 @@ export function addMutants(path, text, firstId) {
     return node === file ? whole : whole.slice(node.getStart() - node.getFullStart());
   }
 
-  function keep(node, { kind, to }) {
+  function addMutant(node, { kind, to }) {
     const { line } = file.getLineAndCharacterOfPosition(node.getStart());
     const id = firstId + mutants.length;
     mutants.push({ id, kind, line: line + 1, source: lines[line].trim(), from: node.getText(), to });
@@ -80,26 +80,26 @@ function isWithoutCode(node) {
 function mutationsOf(node) {
   const raw = node.getText();
   return [
-    ...ofCondition(node, raw),
-    ...ofBinary(node),
-    ...ofLiteral(node, raw),
-    ...ofPlace(node, raw),
-    ...ofSpread(node),
+    ...conditionMutations(node, raw),
+    ...operatorMutations(node),
+    ...literalMutations(node, raw),
+    ...positionMutations(node, raw),
+    ...spreadMutations(node),
   ];
 }
 
-function ofCondition(node, raw) {
+function conditionMutations(node, raw) {
   const { parent } = node;
   const isCondition = parent.condition === node || (ts.isIfStatement(parent) && parent.expression === node);
   const isLoop = (ts.isWhileStatement(parent) || ts.isDoStatement(parent)) && parent.expression === node;
   if (!isCondition && !isLoop) return [];
   const negated = { kind: 'condition', to: `!(${raw})` };
   if (!ts.isIfStatement(parent) || parent.elseStatement !== undefined) return [negated];
-  return leaves(parent.thenStatement) ? [negated, { kind: 'early exit', to: 'false' }] : [negated];
+  return endsEarly(parent.thenStatement) ? [negated, { kind: 'early exit', to: 'false' }] : [negated];
 }
 
 /** Whether a statement ends in `return`, `throw`, `break` or `continue`. */
-function leaves(statement) {
+function endsEarly(statement) {
   const last = ts.isBlock(statement) ? statement.statements.at(-1) : statement;
   return (
     last !== undefined &&
@@ -110,36 +110,36 @@ function leaves(statement) {
   );
 }
 
-function ofBinary(node) {
+function operatorMutations(node) {
   if (!ts.isBinaryExpression(node)) return [];
   const [left, right] = [node.left.getText(), node.right.getText()];
   const operator = node.operatorToken.kind;
   if (operator === SyntaxKind.QuestionQuestionToken) {
-    // What is missing is as good as false.
+    // `undefined` and `false` usually behave alike.
     const halves = right === 'false' ? [right] : [left, right];
     return halves.map((to) => ({ kind: 'fallback', to }));
   }
-  const swapped = SWAPPED.get(operator);
-  if (swapped === undefined) return [];
-  // As a whole condition, a comparison is negated there.
-  if (swapped[0] === 'comparison' && ofCondition(node, '').length > 0) return [];
-  return [{ kind: swapped[0], to: `(${left}) ${swapped[1]} (${right})` }];
+  const replacement = OPERATORS.get(operator);
+  if (replacement === undefined) return [];
+  // `conditionMutations` already negates a comparison that is a whole condition.
+  if (replacement[0] === 'comparison' && conditionMutations(node, '').length > 0) return [];
+  return [{ kind: replacement[0], to: `(${left}) ${replacement[1]} (${right})` }];
 }
 
-function ofLiteral(node, raw) {
+function literalMutations(node, raw) {
   const to = LITERALS.get(raw);
   const isName =
     node.parent.name === node || node.parent.propertyName === node || ts.isLiteralTypeNode(node.parent);
   return to === undefined || isName ? [] : [{ kind: 'literal', to }];
 }
 
-/** What a statement does, and what a function gives. */
-function ofPlace(node, raw) {
+/** Removes a statement with an effect, or the value that a function returns. */
+function positionMutations(node, raw) {
   const { parent } = node;
   if (ts.isExpressionStatement(parent))
     return hasEffect(node) ? [{ kind: 'statement', to: 'undefined' }] : [];
-  const isGiven = ts.isReturnStatement(parent) || (ts.isArrowFunction(parent) && parent.body === node);
-  if (!isGiven || raw === 'undefined' || LITERALS.has(raw)) return [];
+  const isReturned = ts.isReturnStatement(parent) || (ts.isArrowFunction(parent) && parent.body === node);
+  if (!isReturned || raw === 'undefined' || LITERALS.has(raw)) return [];
   return [{ kind: 'returned', to: 'undefined' }];
 }
 
@@ -155,8 +155,8 @@ function hasEffect(expression) {
   );
 }
 
-/** `...(a && { b })` and `...(a ? [b] : [])`: what is there only sometimes. */
-function ofSpread(node) {
+/** Removes conditional parts, such as `...(a && { b })` and `...(a ? [b] : [])`. */
+function spreadMutations(node) {
   const { parent } = node;
   const isSpread = ts.isSpreadAssignment(parent) || ts.isSpreadElement(parent);
   if (!isSpread || !ts.isParenthesizedExpression(node)) return [];

@@ -1,23 +1,23 @@
 import { dirname } from 'node:path';
 import { runTests } from './mutated-tree.mjs';
 
-/** Test files of a run: few at first, as most mutants are found by the tests of their own room. */
+/** Test files in each step: few at first, because the tests of the same part find most mutants. */
 const STEPS = [3, 12, 25];
 
-/** What so many do not find has survived; all others are asked only where it is tried again. */
-const MOST_TESTS = STEPS.reduce((sum, step) => sum + step);
+/** The number of test files after which a mutant has survived. Only a repeated trial runs all test files. */
+const MAX_TESTS = STEPS.reduce((sum, step) => sum + step);
 
-/** Test files that take longer are left out: they are about speed, or random through and through. */
-const MOST_MS = 15_000;
+/** Slower test files are skipped: they measure time or use many random inputs. */
+const MAX_MS = 15_000;
 
 /**
- * `found`, `timeout`, `survived`, or `unseen` where no test ever gets there. `before` is what came of it an
- * earlier time.
+ * The status is `found`, `timeout`, `survived`, or `uncovered` if no test executes the mutant. `previous` is the result
+ * of an earlier trial.
  */
-export async function tryMutant({ folder, mutant, passed, before }) {
-  const all = testsOf({ mutant, passed, finder: before?.by });
-  let tests = before?.status === 'survived' ? all : all.slice(0, MOST_TESTS);
-  if (tests.length === 0) return { status: 'unseen' };
+export async function tryMutant({ folder, mutant, coverage, previous }) {
+  const all = testsOf({ mutant, coverage, finder: previous?.by });
+  let tests = previous?.status === 'survived' ? all : all.slice(0, MAX_TESTS);
+  if (tests.length === 0) return { status: 'uncovered' };
   const count = tests.length;
   for (let step = 0; tests.length > 0; step += 1) {
     const some = tests.slice(0, STEPS[step] ?? tests.length);
@@ -26,7 +26,7 @@ export async function tryMutant({ folder, mutant, passed, before }) {
       return { status: 'timeout' };
     const { by } = outcome;
     if (by !== undefined && (await passes(folder, some, by))) return { status: 'found', by };
-    // A test that fails without the mutant as well has found nothing; the others of its step are still to run.
+    // If the test also fails without the mutant, continue with the other tests of the step.
     tests = by === undefined ? tests.slice(some.length) : tests.filter(({ path }) => path !== by);
   }
   return { status: 'survived', tests: count };
@@ -41,22 +41,22 @@ function run(folder, tests, mutant) {
   });
 }
 
-/** Whether a test passes without any mutant. A test of the mutant's own room is believed at once. */
+/** Whether a test passes without a mutant. Tests of the same part are assumed to pass. */
 async function passes(folder, tests, by) {
   const test = tests.find(({ path }) => path === by);
   return test === undefined || test.isNear || (await run(folder, [test], -1)).status === 'passed';
 }
 
-/** What found it before, then what tells most in its time: of the mutant's own room, and most of its file. */
-function testsOf({ mutant, passed, finder }) {
-  const room = dirname(mutant.path).replace(/^src\//, 'test/parts/');
-  return [...passed]
-    .filter(([path, { ms, ids }]) => ids.has(mutant.id) && (ms <= MOST_MS || path === finder))
-    .map(([path, { ms, shareOf }]) => {
-      const isNear = path.startsWith(`${room}/`);
-      const share = (isNear ? 3 : 1) * shareOf(mutant.path);
-      const worth = path === finder ? Number.POSITIVE_INFINITY : share / (ms + 500);
-      return { path, ms, isNear, worth };
+/** Sorts by priority: first the file that found the mutant before, then the most covered mutants per second. */
+function testsOf({ mutant, coverage, finder }) {
+  const testFolder = dirname(mutant.path).replace(/^src\//, 'test/parts/');
+  return [...coverage]
+    .filter(([path, { ms, ids }]) => ids.has(mutant.id) && (ms <= MAX_MS || path === finder))
+    .map(([path, { ms, countIn }]) => {
+      const isNear = path.startsWith(`${testFolder}/`);
+      const count = (isNear ? 3 : 1) * countIn(mutant.path);
+      const priority = path === finder ? Number.POSITIVE_INFINITY : count / (ms + 500);
+      return { path, ms, isNear, priority };
     })
-    .sort((a, b) => b.worth - a.worth);
+    .sort((a, b) => b.priority - a.priority);
 }
