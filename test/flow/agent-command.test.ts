@@ -71,7 +71,7 @@ describe('toolwright agent', () => {
     // An undo is also reported to the model if its process sent no request.
     await using third = agent(place, ...args, '--continue');
     third.write('and now?\n/cost\n');
-    await third.said(/You said: \[The user has taken back: edit a\.txt \(a\.txt\)\]\s+and now\?/);
+    await third.said(/You said: \[The user has undone: edit a\.txt \(a\.txt\)\]\s+and now\?/);
     await third.said(/3 turns, 2 calls/);
     third.endInput();
     const { stdout, stderr } = await third.ended();
@@ -104,7 +104,7 @@ describe('toolwright agent', () => {
     expect(child.stderr.match(/Run edit_file\?/g)).toHaveLength(1);
     const kept = JSON.parse(readFileSync(join(place.state, 'toolwright', 'permissions.json'), 'utf8'));
     child.write(`/yes revoke ${kept.entries[0].id}\n`);
-    await child.said(/stands no more/);
+    await child.said(/was revoked/);
     child.write(`${EDIT}\n`);
     await child.said(/Run edit_file\?.*Run edit_file\?/s);
     child.write('u\n');
@@ -156,11 +156,11 @@ describe('toolwright agent', () => {
     [
       'done, without a result',
       ['y', ''],
-      /It says: The user says that it was done\. What it gave is not known\./,
+      /It says: The user reports that the call was done\. Its result is unknown\./,
       1,
     ],
     ['not done, so that it runs again', ['n'], /It says: begun/, 2],
-    ['a refusal', ['r'], /was refused: its process ended while it ran: it may have been done/, 1],
+    ['a refusal', ['r'], /was refused: its process ended during the call: the call may have been done/, 1],
   ])(
     'continues a turn whose process was killed, and asks for the outcome of its call: %s',
     async (_, answers, told, times) => {
@@ -222,9 +222,9 @@ describe('toolwright agent', () => {
       /edit a\.txt: 'a\.txt' is not as the change has left it; it was not undone\. \/undo skip/,
     );
     child.write('/undo skip\n/undo\n/nonsense\n/help\n');
-    await child.said(/left as it is: edit a\.txt/);
-    await child.said(/nothing was changed that could be undone/);
-    await child.said(/there is no \/nonsense/);
+    await child.said(/this change stays: edit a\.txt/);
+    await child.said(/there is no change to undo/);
+    await child.said(/there is no command \/nonsense/);
     await child.said(/\/undo +reverts the last change/);
     expect(textOf(place, 'a.txt')).toBe('mine\n');
   });
@@ -243,6 +243,6 @@ describe('toolwright agent', () => {
     open.endInput();
     await open.ended();
     const elsewhere = await run({ folder: newFolder(), state: place.state }, args, []);
-    expect(elsewhere.stderr).toContain(`the session s1 is over`);
+    expect(elsewhere.stderr).toContain(`the session s1 belongs to`);
   });
 });

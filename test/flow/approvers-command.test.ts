@@ -84,7 +84,10 @@ describe('toolwright runs answer', () => {
   test('requires --by for a call with restricted approvers, and stores who answered', async () => {
     await suspend('not-the-owner');
     expect(await answer('--approve')).toEqual(
-      fault(2, /'refund' is not approved by everybody: --by .*owner of this run is {"user":"u1"}: give --by/),
+      fault(
+        2,
+        /'refund' restricts who may approve it: set --by .*owner of this run is {"user":"u1"}: give --by/,
+      ),
     );
     expect(await answer('--approve', '--by', '{"user":"u1"}')).toEqual(
       fault(1, /only by somebody else than the owner/),
@@ -143,7 +146,7 @@ describe('toolwright runs answer', () => {
     expect(again).toEqual(
       fault(1, /can be reported as done or not done only by somebody else than the owner/),
     );
-    expect(await answer('--not-done')).toEqual(fault(2, /--by says who answers/));
+    expect(await answer('--not-done')).toEqual(fault(2, /set --by to the person who answers/));
     expect(await answer('--done', '"refunded"', '--by', '{"user":"u1"}')).toEqual(again);
     expect(await answer('--done', '"refunded"', '--by', '{"user":"bob"}')).toMatchObject({ exitCode: 0 });
     now = Date.now();
@@ -159,7 +162,7 @@ describe('toolwright runs answer', () => {
       '{ approver: ({ answeredBy, call }) => answeredBy.role === "clerk" && call.arguments.amount < 9 }',
     );
     const by = (role: string) => ['--approve', '--by', `{"role":"${role}"}`];
-    expect(await answer(...by('clerk'))).toEqual(fault(2, /'refund' itself decides.*--module/));
+    expect(await answer(...by('clerk'))).toEqual(fault(2, /'refund' decides with a function.*--module/));
     expect(await answer(...by('cook'), '--module', 'worker.mjs')).toEqual(
       fault(1, /only by those whom its tool accepts/),
     );
@@ -211,7 +214,7 @@ describe('toolwright runs answer', () => {
     writeFileSync(join(folder, 'answered'), '');
     const { exitCode, stderr } = await late.ended();
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/k1\.1 waits for no answer: .*answered already, the last time by "clerk 7"\n$/);
+    expect(stderr).toMatch(/k1\.1 does not wait for an answer: .*already answered, last by "clerk 7"\n$/);
   });
 
   test('toolwright chat refuses a tool with restricted approvers, because its runs have no owner', async () => {

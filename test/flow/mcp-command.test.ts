@@ -201,17 +201,17 @@ test.each([
   [
     ['mcp', 'typed.ts'],
     1,
-    'toolwright: typed.ts cannot be loaded: Invalid or unexpected token (install tsx in the project to load TypeScript, or name the JavaScript file that the compiler writes)\n',
+    'toolwright: typed.ts cannot be loaded: Invalid or unexpected token (install tsx in the project to load TypeScript, or give the JavaScript file that the compiler writes)\n',
   ],
   [
     ['mcp', 'loose.mjs', '--deny', 'tow'],
     2,
-    "toolwright: --deny 'tow' matches no tool; there are one, two\n",
+    "toolwright: --deny 'tow' matches no tool; the tools are one, two\n",
   ],
   [
     ['mcp', 'loose.mjs', '--allow', 'o*', '--allow', 'zzz*', '--deny', 'two', '--deny', 'tow'],
     2,
-    "toolwright: --allow 'zzz*' and --deny 'tow' match no tool; there are one, two\n",
+    "toolwright: --allow 'zzz*' and --deny 'tow' match no tool; the tools are one, two\n",
   ],
 ])('toolwright %j exits with %d and one line', async (args, exitCode, stderr) => {
   expect(await run(args)).toEqual({ stdout: '', stderr, exitCode });

@@ -141,7 +141,7 @@ describe('toolwright worker', () => {
     await worker.said(/worker of nest\.mjs: conversations, jobs, runs\n/);
     await worker.said(/holding\n/);
     worker.send('SIGTERM');
-    await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
+    await worker.said(/SIGTERM: no new work is started; waiting for the running work\n/);
     await conversations.prompt('c2', 'hold');
     worker.write('go on\n');
     const { exitCode, stderr } = await worker.ended();
@@ -265,7 +265,7 @@ describe('toolwright worker', () => {
     const { exitCode, stderr } = await worker.ended();
     expect(exitCode).toBe(0);
     expect(stderr.split('\n').filter((line) => line.includes('new.sqlite'))).toEqual([
-      `toolwright: --store: made ${path}, which was not there`,
+      `toolwright: --store: created ${path}, which did not exist`,
     ]);
     const { exitCode: refused, stderr: told } = await refusal('plain.mjs', '--store', 'none/new.sqlite');
     expect({ refused, told }).toEqual({
@@ -312,7 +312,7 @@ describe('toolwright worker', () => {
       await worker.said(/holding\n/);
       await worker.said(told);
       worker.send('SIGTERM');
-      await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
+      await worker.said(/SIGTERM: no new work is started; waiting for the running work\n/);
       worker.write('go on\n');
       expect((await worker.ended()).exitCode).toBe(0);
       expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
@@ -371,11 +371,13 @@ describe('toolwright worker', () => {
     });
     expect(await refusal('nest.mjs', '--store', 'runs.sqlite')).toEqual({
       exitCode: 2,
-      stderr: 'toolwright: --store: the store of an application is that of its ToolwrightModule.forRoot\n',
+      stderr:
+        'toolwright: --store cannot be used with an application: ToolwrightModule.forRoot sets its store\n',
     });
     expect(await refusal('empty-nest.mjs')).toEqual({
       exitCode: 1,
-      stderr: 'toolwright: empty-nest.mjs keeps nothing for a worker: ToolwrightModule.forRoot({ store })\n',
+      stderr:
+        'toolwright: empty-nest.mjs has no work for a worker: set a store with ToolwrightModule.forRoot({ store })\n',
     });
     expect(await refusal('empty.mjs')).toEqual({
       exitCode: 1,

@@ -28,7 +28,7 @@ export const command: Command = async (args, environment) => {
     }
     if (provider === undefined || model === undefined)
       throw new UserFault(
-        `${name} exports no provider and model: export const config = { provider, model, tools }, or --offline`,
+        `${name} exports no provider and model: export const config = { provider, model, tools }, or use --offline`,
         1,
       );
     const config = { provider, model, systemPrompt: settings.systemPrompt, tools: registry };
@@ -40,7 +40,7 @@ export const command: Command = async (args, environment) => {
       const isCompleted = await new TerminalTalk({
         ...{ id: 'chat', conversations, registry, environment, owned },
         isAnswered: canAnswer(environment, values.interactive),
-        greeting: '/tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn',
+        greeting: '/tools lists the tools, /exit or the end of the input ends the chat, Ctrl-C aborts a turn',
         prompt: (text) => conversations.prompt('chat', text, owned),
       }).talk();
       return isCompleted ? 0 : 1;
@@ -62,7 +62,7 @@ export const callCommand: Command = async (args, environment) => {
   return withModule(name, environment, async (module) => {
     const tools = requiredRegistry(name, module);
     if (tools.get(tool) === undefined)
-      throw new UserFault(`there is no tool '${tool}'; there are ${tools.list().join(', ')}`);
+      throw new UserFault(`there is no tool '${tool}'; the tools are ${tools.list().join(', ')}`);
     const call = { id: 'call_1', name: tool, arguments: written };
     const replies = [{ content: '', toolCalls: [call], finishReason: 'tool_calls' as const }];
     // Replaces the model of a run: it makes the call and then ends the run.
@@ -83,7 +83,7 @@ export const callCommand: Command = async (args, environment) => {
         );
         const answered = await terminal.askAll(asked);
         if (answered === undefined)
-          throw new UserFault('the call waits for an answer, and nothing was answered; --yes approves it', 1);
+          throw new UserFault('the call waits for an answer, but the input has ended; --yes approves it', 1);
         run = await conversation.answer([...approved.map(({ id }) => ({ id, approved: true })), ...answered]);
       }
       terminal.close();

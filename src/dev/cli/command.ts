@@ -72,7 +72,7 @@ export function oneOfValues<Value extends string>(
   values: readonly Value[],
 ): Value | undefined {
   if (value === undefined || values.some((one) => one === value)) return value as Value | undefined;
-  throw new UserFault(`${option} is ${values.join(', ')}, not '${value}'`);
+  throw new UserFault(`${option} must be one of ${values.join(', ')}, not '${value}'`);
 }
 
 /** Calls back when the user or the system ends the process, or the command's signal is aborted. */
@@ -105,7 +105,7 @@ export function installAdvice(error: unknown): string | undefined {
   return name === undefined ? undefined : `the package ${name} is not installed: npm install ${name}`;
 }
 
-/** What a check has found. A problem contains its fix; advice is no reason to fail. */
+/** A finding of a check. A problem contains its fix; advice does not make the check fail. */
 export interface Diagnosis {
   readonly state: 'ok' | 'problem' | 'advice';
   readonly text: string;

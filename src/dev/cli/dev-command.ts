@@ -38,7 +38,7 @@ export const command: Command = async (args, environment) => {
   if (generatedFile(folder) !== undefined && existsSync(join(folder, 'tsconfig.json'))) {
     const loaded = await loadCompiler(folder);
     if (loaded.ok) compiler = loaded.compiler;
-    else environment.error(`toolwright: the schemas are not generated again: ${loaded.problem}\n`);
+    else environment.error(`toolwright: the schemas will not be regenerated: ${loaded.problem}\n`);
   }
   // The inspector writes there.
   const written = [tests, recordings].map((one) => resolve(folder, one));
@@ -52,7 +52,7 @@ export const command: Command = async (args, environment) => {
       onChange() {
         const out = generatedFile(folder);
         let watched: Watched = { libraries: [] };
-        // A project without the file is left as it is.
+        // A project without the generated file stays without it.
         if (compiler !== undefined && out !== undefined) {
           // The ending of the imports as it is: `generate` may have been given another one.
           const written = /^import .* from '\.[^']*?(\.[jt]s)?';$/m.exec(
@@ -75,10 +75,10 @@ export const command: Command = async (args, environment) => {
 
 const SOURCE = /(\.[cm]?[jt]sx?|(^|[/\\])tsconfig[^/\\]*\.json)$/;
 
-/** Folders that hold no sources, unless the module is in them. */
+/** Folders without sources, unless the module is in them. */
 const OUTPUT = /^(\..*|dist)$/;
 
-/** The generated file, where `toolwright generate` writes it unless told otherwise. */
+/** The generated file at the default path of `toolwright generate`. */
 function generatedFile(folder: string): string | undefined {
   return ['src/toolwright.gen.ts', 'toolwright.gen.ts'].find((path) => existsSync(join(folder, path)));
 }
@@ -138,7 +138,10 @@ class InspectorProcess {
         if (code === 2) {
           this.exitCode = 2;
           this.#onMistake();
-        } else if (!this.#isOver) this.#environment.error('toolwright: starts again when a source changes\n');
+        } else if (!this.#isOver)
+          this.#environment.error(
+            'toolwright: the inspector has ended; it starts again when a source changes\n',
+          );
       });
     }
   }

@@ -54,7 +54,7 @@ async function* examineProject(
   folder: string,
 ): AsyncGenerator<Diagnosis> {
   if (values.project === undefined && !existsSync(join(folder, 'tsconfig.json')))
-    return yield ok(`no tsconfig.json in ${folder}: TypeScript is not looked at`);
+    return yield ok(`no tsconfig.json in ${folder}: TypeScript was not checked`);
   const target = readTarget(values, folder);
   const loaded = await loadCompiler(dirname(target.project));
   if (!loaded.ok) return yield problem(loaded.problem);
@@ -68,12 +68,14 @@ async function* examineProject(
     const generated = generate({ ...target, view, folder: dirname(target.project) });
     const { outFile, text, tools, faults, missingImport } = generated;
     if (tools === 0 && faults.length === 0)
-      return yield ok(`${config} has no class with a @Tool method (--project names another one)`);
+      return yield ok(
+        `${config} has no class with a @Tool method (set --project to check another tsconfig.json)`,
+      );
     const { experimentalDecorators, emitDecoratorMetadata } = view.options;
     yield experimentalDecorators
       ? ok(`${config}: experimentalDecorators is on`)
       : problem(
-          `${config}: experimentalDecorators is off, which @Tool needs: npx toolwright init turns it on`,
+          `${config}: experimentalDecorators is off, but @Tool needs it: npx toolwright init turns it on`,
         );
     const file = shownPath(outFile, folder);
     const before = readIfThere(outFile);
@@ -81,15 +83,15 @@ async function* examineProject(
       yield emitDecoratorMetadata
         ? ok(`${config}: emitDecoratorMetadata is on; there is no ${file}`)
         : problem(
-            `${config}: emitDecoratorMetadata is off and there is no ${file}, so that types of parameters are unknown: npx toolwright generate, and import the file; or turn emitDecoratorMetadata on`,
+            `${config}: emitDecoratorMetadata is off and there is no ${file}, so the types of parameters are unknown: run npx toolwright generate and import the file, or turn emitDecoratorMetadata on`,
           );
     else if (faults.length > 0)
-      yield problem(`${file} cannot be brought up to date: npx toolwright generate says why`);
+      yield problem(`${file} cannot be updated: npx toolwright generate reports the reason`);
     else if (before === text) yield ok(`${file} is up to date`);
     else yield problem(`${file} is out of date: npx toolwright generate`);
     if (before !== undefined && missingImport !== undefined)
       yield problem(
-        `no file imports ${file}, so that its schemas are not used: add ${missingImport} to the file that starts the application`,
+        `no file imports ${file}, so its schemas are not used: add ${missingImport} to the file that starts the application`,
       );
   } finally {
     compiler.close();
@@ -111,7 +113,10 @@ function* examinePeers(folder: string): Generator<Diagnosis> {
     const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { readonly version?: string };
     if (version === undefined) continue;
     if (isInRange(version, range)) fitting.push(`${name} ${version}`);
-    else yield problem(`${name} ${version} is installed, and ${range} works: npm install '${name}@${range}'`);
+    else
+      yield problem(
+        `${name} ${version} is installed, but ${range} is required: npm install '${name}@${range}'`,
+      );
   }
   if (fitting.length > 0) yield ok(`peers: ${fitting.join(', ')}`);
 }
@@ -161,7 +166,7 @@ async function* examineModule(
         yield ok(`${engineName} answers`);
       } catch (error) {
         yield problem(
-          `${engineName} does not answer: ${errorMessage(error)}: start it, correct its connection, or install what is missing`,
+          `${engineName} does not answer: ${errorMessage(error)}: start it, correct its connection, or install the missing driver`,
         );
       } finally {
         await (engine as JobEngine).close({ timeoutMs: ENGINE_WITHIN_MS });
@@ -186,7 +191,7 @@ async function* examineStore(
 ): AsyncGenerator<Diagnosis> {
   try {
     await using store = await openStore(name, environment);
-    yield ok('--store can be reached, and its tables are those of this version');
+    yield ok('--store can be reached, and its tables are up to date');
     const { jobs } = store;
     const unfinished = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: MOST_JOBS });
     if (unfinished.length === 0) return yield ok('no unfinished jobs');
@@ -198,7 +203,7 @@ async function* examineStore(
       const quiet = all.filter(isQuiet);
       if (quiet.length > 0 && !active.has(queue))
         yield problem(
-          `no worker takes jobs of ${queue}: ${jobsText(quiet)}: toolwright worker with a module that has these tools`,
+          `no worker takes jobs of ${queue}: ${jobsText(quiet)}: start toolwright worker with a module that has these tools`,
         );
     }
     if (tools === undefined) return;

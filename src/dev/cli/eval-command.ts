@@ -93,11 +93,11 @@ function readCases(file: string, folder: string, names: readonly string[]): read
     if (text.trim() === '') continue;
     try {
       const written = parsedJson(text);
-      if (!isRecord(written)) throw new UserFault('a case is a JSON object on one line');
+      if (!isRecord(written)) throw new UserFault('a case must be a JSON object on one line');
       checkFields(written, CASE);
       const { id: named, prompt, messages: given, expect } = written as unknown as WrittenCase;
       if ((prompt === undefined) === (given === undefined))
-        throw new UserFault('a case has a prompt or messages, and not both');
+        throw new UserFault('a case needs either a prompt or messages, not both');
       const messages = given ?? [{ role: 'user' as const, content: prompt ?? '' }];
       const [wrong] = historyFaults(messages, 'refuse');
       if (wrong !== undefined) throw new UserFault(wrong.problem);
@@ -107,7 +107,7 @@ function readCases(file: string, folder: string, names: readonly string[]): read
       const question = typeof asked === 'string' ? asked : JSON.stringify(asked ?? 'case');
       let id = named ?? question;
       for (let number = 2; named === undefined && cases.has(id); number++) id = `${question} (${number})`;
-      if (cases.has(id)) throw new UserFault(`there is another case '${id}'`);
+      if (cases.has(id)) throw new UserFault(`another case has the id '${id}'`);
       cases.set(id, { id, messages, calls });
     } catch (error) {
       if (!(error instanceof UserFault)) throw error;
@@ -122,9 +122,9 @@ function readCases(file: string, folder: string, names: readonly string[]): read
 function callsOf(expect: WrittenExpectation, names: readonly string[]): readonly ExpectedCall[] {
   const { tool, tools = [], noTool, arguments: args } = expect;
   if ([tool, expect.tools, noTool].filter((one) => one !== undefined).length !== 1 || noTool === false)
-    throw new UserFault('expect has one of tool, tools and noTool: true');
+    throw new UserFault('expect needs exactly one of tool, tools and noTool: true');
   if (tool === undefined && args !== undefined)
-    throw new UserFault('expect has arguments, but no tool; write them to each of tools');
+    throw new UserFault('expect has arguments but no tool; write the arguments into each entry of tools');
   if (expect.tools?.length === 0) throw new UserFault('expect.tools is empty; write noTool: true');
   const calls = tools.map((call) => (typeof call === 'string' ? { tool: call } : call));
   for (const call of calls) checkFields(call, EXPECTED_CALL);
@@ -153,7 +153,7 @@ const PATTERN = {
 };
 const FLAGS = {
   accepts: (value: unknown) => typeof value === 'string' && /^[imsu]*$/.test(value),
-  fix: '"i", of i, m, s and u',
+  fix: '"i"; the flags are i, m, s and u',
 };
 
 /** Matchers for expected values: any value, a text pattern, alternatives, absence. */
@@ -279,7 +279,7 @@ function readOptions(args: readonly string[]) {
     throw new UserFault('eval takes a module and a file of cases: toolwright eval dist/tools.js cases.jsonl');
   const { runs = '1', concurrency = '4', min = '0', accept = false, out = beside(cases, 'result') } = values;
   if (!(Number(min) >= 0 && Number(min) <= 1))
-    throw new UserFault(`--min is a share from 0 to 1, not '${min}'`);
+    throw new UserFault(`--min must be a number from 0 to 1, not '${min}'`);
   return {
     ...{ ...values, module, cases, accept, out, min: Number(min) },
     runs: count('--runs', runs),
@@ -289,7 +289,7 @@ function readOptions(args: readonly string[]) {
 
 function count(option: string, text: string): number {
   if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
-  throw new UserFault(`${option} is a whole number, 1 or more, not '${text}'`);
+  throw new UserFault(`${option} must be a whole number of 1 or more, not '${text}'`);
 }
 
 function beside(cases: string, what: string): string {
@@ -315,13 +315,13 @@ function hasPassed({ passed, runs }: CaseCount): boolean {
   return passed * 2 > runs;
 }
 
-/** Reads the run to compare with; one that the user has named must exist. */
+/** Reads the run to compare with; a file that the user has named must exist. */
 function readBaseline({ cases, baseline, accept }: EvalOptions, folder: string): Baseline | undefined {
   const name = baseline ?? beside(cases, 'baseline');
   const file = resolve(folder, name);
   if (!existsSync(file)) {
     if (baseline === undefined || accept) return undefined;
-    throw new UserFault(`there is no baseline ${name}; --accept makes it`, 1);
+    throw new UserFault(`there is no baseline ${name}; --accept creates it`, 1);
   }
   const read = parsedJson(readFileSync(file, 'utf8'));
   const isCount = (value: unknown) =>
@@ -387,7 +387,7 @@ function printRun(run: EvalRun, comparison: RunComparison, { out }: CommandEnvir
     out(`${hasPassed(one) ? 'flaky' : 'FAILED'} ${ratio(one)} ${shownId(one)}\n    ${one.difference}\n`);
   const { baseline, worse, better, added, gone } = comparison;
   if (baseline === undefined) {
-    out('\nNo baseline yet: this run is it.\n');
+    out('\nNo baseline yet: this run becomes the baseline if the model answered every case.\n');
     return;
   }
   const other = baseline.model === run.model ? '' : ` (of ${baseline.model})`;
@@ -492,7 +492,7 @@ function createReplyCheck(definitions: readonly ToolSchema[]) {
     const calls = reply.content.filter((block) => block.type === 'toolCall').map(read);
     // The loop does not run the calls of a truncated reply, because they may be incomplete.
     if (calls.length > 0 && (reply.finishReason === 'length' || reply.finishReason === 'content_filter'))
-      return `the reply was cut (${reply.finishReason})`;
+      return `the reply was cut off (${reply.finishReason})`;
     const taken = assign(calls, expected);
     const left = calls.filter((_, index) => !taken.includes(index));
     const missing = expected.find((_, index) => taken[index] === undefined);
@@ -504,7 +504,7 @@ function createReplyCheck(definitions: readonly ToolSchema[]) {
     const twin = left.find(({ name }) => name === missing.tool);
     if (twin !== undefined) return callDifference(twin, missing);
     const got = left.map(({ name, problem }) => (problem?.endsWith('is not a tool') ? problem : name));
-    return `expected ${missing.tool}, got ${got.join(', ') || 'no call of it'}`;
+    return `expected ${missing.tool}, got ${got.join(', ') || 'no such call'}`;
   };
 }
 

@@ -51,7 +51,7 @@ export const command: Command = async (args, environment) => {
     strict: { ...FLAG, default: false },
   });
   const { check, watch, strict } = values;
-  if (check && watch) throw new UserFault('--check and --watch: write one of them');
+  if (check && watch) throw new UserFault('use --check or --watch, not both');
   const options = { ...readTarget(values, environment.folder), check, strict };
   const loaded = await loadCompiler(dirname(options.project));
   if (!loaded.ok) throw new UserFault(loaded.problem, 1);
@@ -100,7 +100,7 @@ export function readTarget(
     throw new UserFault(`--out ${out} is not a TypeScript file`);
   const ending = named === undefined ? undefined : ENDINGS.get(named);
   if (named !== undefined && ending === undefined)
-    throw new UserFault(`--import-ending is js, ts or none, not '${named}'`);
+    throw new UserFault(`--import-ending must be js, ts or none, not '${named}'`);
   const outFile = out === undefined ? undefined : slashed(resolve(folder, out));
   return { project: findProject(resolve(folder, project)), outFile, ending };
 }
@@ -115,7 +115,7 @@ const ENDINGS = new Map<string, ImportEnding>([
 function findProject(path: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isDirectory()) return findProject(join(path, 'tsconfig.json'));
-  if (stats === undefined) throw new UserFault(`there is no ${path}; --project names the tsconfig.json`);
+  if (stats === undefined) throw new UserFault(`${path} does not exist; set --project to the tsconfig.json`);
   return slashed(path);
 }
 
@@ -146,7 +146,9 @@ function generateOnce(
   if (problems.length > 0) return failed(problems.map((problem) => `toolwright: ${problem}\n`).join(''));
   const config = shownPath(project, folder);
   if (view.projectFiles().length === 0)
-    return failed(`toolwright: ${config} has no source files of its own; --project names the one that has\n`);
+    return failed(
+      `toolwright: ${config} has no source files of its own; set --project to the tsconfig.json that has them\n`,
+    );
   const generated = generate({ view, folder: dirname(project), outFile, ending });
   const { faults, warnings } = generated;
   if (faults.length > 0 || (strict && warnings.length > 0))
@@ -174,7 +176,7 @@ function describeFindings(findings: readonly Finding[], folder: string): string 
   const [only, second] = findings;
   if (only !== undefined && second === undefined) return `${describeOne(only, folder)}\n`;
   const numbered = findings.map((finding, index) => `${index + 1}. ${describeOne(finding, folder)}\n`);
-  return [`${findings.length} things cannot be generated:\n`, ...numbered].join('\n');
+  return [`${findings.length} problems prevent the generation:\n`, ...numbered].join('\n');
 }
 
 function describeOne({ file, line, where, path, problem, fix }: Finding, folder: string): string {
@@ -190,9 +192,11 @@ function write(generated: Generated, { folder, out }: CommandEnvironment): 0 {
   const before = readIfThere(outFile);
   if (before !== text) {
     if (before?.trim() && !before.includes(GENERATED_MARK))
-      throw new UserFault(`${path} was not generated, and is left alone: --out names another file`);
+      throw new UserFault(
+        `${path} is not a generated file and was not overwritten: set --out to another file`,
+      );
     if (before === undefined && isLink(outFile))
-      throw new UserFault(`${path} is a link that leads nowhere, and is left alone: remove it`);
+      throw new UserFault(`${path} is a broken link and was not written: remove it`);
     try {
       mkdirSync(dirname(outFile), { recursive: true });
       replaceFile(before === undefined ? outFile : realpathSync(outFile), text);
@@ -234,7 +238,7 @@ function checkGeneratedFile({ outFile, text }: Generated, { folder, out, error }
   if (before === text) return 0;
   if (before !== undefined) out(unifiedDiff({ path, before, after: text }));
   error(
-    `toolwright: ${path} ${before === undefined ? 'is not there' : 'is out of date'}: npx toolwright generate\n`,
+    `toolwright: ${path} ${before === undefined ? 'does not exist' : 'is out of date'}: npx toolwright generate\n`,
   );
   return 1;
 }

@@ -14,7 +14,7 @@ export interface GenerateProjectOptions {
   readonly strict?: boolean;
 }
 
-const OPTIONS = optionTable<GenerateProjectOptions>('the plugin of toolwright', {
+const OPTIONS = optionTable<GenerateProjectOptions>('the Toolwright plugin', {
   project: FILLED_TEXT,
   out: FILLED_TEXT,
   importEnding: oneOf('js', 'ts', 'none'),

@@ -170,11 +170,11 @@ export const command: Command = async (args, environment) => {
   };
   try {
     const warnings = await generateProject({ project: project.tsconfig }, folder, show);
-    if (!isGenerated) out(`\n${warnings}\nExport one. Then run: ${line}\n`);
+    if (!isGenerated) out(`\n${warnings}\nExport such a class. Then run: ${line}\n`);
     else if (warnings !== '') error(`${warnings}\n`);
   } catch (fault) {
     const reason = (fault as Error).message.replace(/^toolwright: /, '');
-    out(`\nNothing is generated yet: ${reason}\nThen run: ${line}\n`);
+    out(`\nNothing was generated: ${reason}\nAfter fixing this, run: ${line}\n`);
   }
   return 0;
 };
@@ -217,7 +217,7 @@ function planInit(project: FoundProject, folder: string) {
     if (after !== undefined) files.set(path, after);
     else
       notes.push(
-        `${path} has no one place for it; write there:\n\n  import { ${name} as toolwright } from 'toolwright/plugin';\n  plugins: [${call}]`,
+        `init found no single place for the plugin in ${path}. Add it yourself:\n\n  import { ${name} as toolwright } from 'toolwright/plugin';\n  plugins: [${call}]`,
       );
   }
   planJest(draft);
@@ -246,7 +246,7 @@ function planTsconfig({ files, notes, tsconfig }: Draft, folder: string): void {
   files.set(tsconfig, `${JSON.stringify(config, undefined, 2)}\n`);
   if (manifestValue(files, 'type') !== 'module')
     notes.push(
-      'package.json has no "type": "module", so that the compiler writes CommonJS, without top-level await. For ES modules, run: npm pkg set type=module',
+      'package.json has no "type": "module", so the compiler writes CommonJS, which has no top-level await. For ES modules, run: npm pkg set type=module',
     );
 }
 
@@ -300,7 +300,7 @@ const SETUP: JestSetting = {
   value: 'toolwright/jest',
   marker: 'toolwright/jest',
   byHand:
-    "has a globalSetup, or no one place for it; run before its own: import setup from 'toolwright/jest'",
+    "already has a globalSetup, or no single place for one. Call this setup before your own: import setup from 'toolwright/jest'",
 };
 
 /** ts-jest emits CommonJS, in which Jest cannot load an ESM package. */
@@ -309,7 +309,7 @@ const TRANSFORMED: JestSetting = {
   value: ['node_modules/(?!toolwright/)'],
   marker: '(?!toolwright/)',
   byHand:
-    "has transformIgnorePatterns, or no one place for them; ts-jest must transform the package: 'node_modules/(?!toolwright/)'",
+    "already has transformIgnorePatterns, or no single place for them. Add this pattern, so that ts-jest transforms the package: 'node_modules/(?!toolwright/)'",
 };
 
 function planJest(draft: Draft): void {
@@ -358,7 +358,10 @@ function planNext(draft: Draft): void {
   if (/\bserverExternalPackages\b[^\]]*\btoolwright\b/.test(text)) return;
   const after = text.includes('serverExternalPackages') ? undefined : addSetting(text, EXTERNAL);
   if (path !== undefined && after !== undefined) files.set(path, after);
-  else notes.push(`${path ?? 'next.config.mjs'} has no one place for it; write there:\n\n  ${EXTERNAL}`);
+  else
+    notes.push(
+      `init found no single place for the setting in ${path ?? 'next.config.mjs'}. Add it yourself:\n\n  ${EXTERNAL}`,
+    );
 }
 
 /** `predev` for `dev`, and so on. */
@@ -368,7 +371,7 @@ function generateBefore(name: 'build' | 'dev' | 'start:dev', draft: Draft): void
   const [own, before] = [name, `pre${name}`].map((script) => manifestValue(files, 'scripts', script));
   if ([own, before].some((script) => String(script ?? '').includes('toolwright generate'))) return;
   if (typeof own !== 'string') {
-    notes.push(`package.json has no ${name} script. Whenever you have changed a tool, run: npx ${command}`);
+    notes.push(`package.json has no ${name} script. After each change of a tool, run: npx ${command}`);
     return;
   }
   const script = typeof before === 'string' && before !== '' ? `${command} && ${before}` : command;
@@ -379,7 +382,7 @@ function generateBefore(name: 'build' | 'dev' | 'start:dev', draft: Draft): void
   change(draft, 'package.json', (text) => setValue(text, ['scripts', `pre${name}`], script));
 }
 
-/** The facts about a project that the plan needs. */
+/** The properties of a project that the plan needs. */
 interface FoundProject {
   /** Relative path of the tsconfig.json that lists the sources; it may not exist yet. */
   readonly tsconfig: string;

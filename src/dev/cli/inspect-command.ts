@@ -58,7 +58,7 @@ export const command: Command = async (args, environment) => {
     const { url } = await inspector.listen({ port: Number(port) }).catch(refusePort(port));
     environment.out(`${url}\n`);
     environment.error(
-      `toolwright: ${counted(registry.count(), 'tool')} of ${name}: open the address above; Ctrl-C ends\n`,
+      `toolwright: ${counted(registry.count(), 'tool')} of ${name}: open the address above; press Ctrl-C to stop\n`,
     );
     await ended;
     return 0;
@@ -74,10 +74,10 @@ export function readInspectLine(command: 'dev' | 'inspect', args: readonly strin
   const line = readLine(args, OPTIONS, usage);
   const { port, 'allow-in-production': isAllowed } = line.values;
   if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= HIGHEST_PORT))
-    throw new UserFault(`--port is a number from 0 to ${HIGHEST_PORT}, not '${port}'`);
+    throw new UserFault(`--port must be a number from 0 to ${HIGHEST_PORT}, not '${port}'`);
   if (process.env.NODE_ENV === 'production' && !isAllowed)
     throw new UserFault(
-      'NODE_ENV is production, where whoever has the token could call every tool: set NODE_ENV=development, or give --allow-in-production',
+      'NODE_ENV is production, and anyone with the token could call every tool: set NODE_ENV=development, or give --allow-in-production',
       1,
     );
   return line;
@@ -88,7 +88,7 @@ const HIGHEST_PORT = 65_535;
 export function refusePort(port: string): (error: unknown) => never {
   return (error) => {
     const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
-    const reason = isTaken ? 'another program uses this port: give another one, or 0 for any free port' : '';
+    const reason = isTaken ? 'another program uses this port: give another port, or 0 for any free port' : '';
     throw new UserFault(`--port ${port}: ${reason || errorMessage(error)}`, 1);
   };
 }

@@ -20,7 +20,7 @@ export const command: Command = async (args, environment) => {
     { strict: FLAG, schema: FLAG },
     'list takes one module: toolwright list dist/main.js',
   );
-  if (values.strict && values.schema) throw new UserFault('--strict and --schema: write one of them');
+  if (values.strict && values.schema) throw new UserFault('use --strict or --schema, not both');
   return withModule(name, environment, (module) => {
     if (values.schema) {
       const schemas = requiredRegistry(name, module).getDefinitions();
@@ -87,7 +87,7 @@ function placesIn(notes: readonly StrictNote[]): number {
 const MOST_PLACES = 5;
 
 function noteLine({ what, places }: StrictNote): string {
-  const shown = places.slice(0, MOST_PLACES).map((place) => place || 'the whole');
+  const shown = places.slice(0, MOST_PLACES).map((place) => place || 'the whole schema');
   const more = places.length > MOST_PLACES ? `, ${places.length - MOST_PLACES} more` : '';
   return `${what}: ${shown.join(', ')}${more}`;
 }

@@ -88,7 +88,7 @@ function visibleTools(registry: ToolRegistry, { allow, deny }: NameFilter): Tool
   );
   if (unmet.length === 0) return registry.view(withoutUndefined({ allow, deny }));
   const verb = unmet.length === 1 ? 'matches' : 'match';
-  throw new UserFault(`${unmet.join(' and ')} ${verb} no tool; there are ${registry.list().join(', ')}`);
+  throw new UserFault(`${unmet.join(' and ')} ${verb} no tool; the tools are ${registry.list().join(', ')}`);
 }
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
@@ -101,25 +101,25 @@ const REGISTRY_NAME = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/;
 async function writeServerJson(args: readonly string[], environment: CommandEnvironment): Promise<number> {
   const values = parseOptions(args, { name: STRING, url: STRING });
   const manifest = manifestIn(environment.folder);
-  if (manifest === undefined) throw new UserFault('there is no package.json here that can be read', 1);
+  if (manifest === undefined) throw new UserFault('this folder has no readable package.json', 1);
   const name = values.name ?? manifest.mcpName;
   if (typeof name !== 'string' || !REGISTRY_NAME.test(name))
     throw new UserFault(
-      'the registry needs a name: "mcpName": "io.github.<user>/<server>" in package.json, or --name',
+      'the registry requires a name: set "mcpName": "io.github.<user>/<server>" in package.json, or --name',
       1,
     );
   if (manifest.mcpName !== name)
     environment.error(
-      `toolwright: the registry compares: "mcpName": "${name}" must be in the published package.json\n`,
+      `toolwright: the registry verifies the name: the published package.json must contain "mcpName": "${name}"\n`,
     );
   const { name: packageName, version = '0.0.0', description, repository } = manifest;
   if (typeof description !== 'string' || description.trim() === '')
-    throw new UserFault('the registry needs a "description" in package.json', 1);
+    throw new UserFault('the registry requires a "description" in package.json', 1);
   const isPublished = manifest.private !== true && typeof packageName === 'string';
   const { url } = values;
   if (!isPublished && url === undefined)
     throw new UserFault(
-      'a package that is private or has no name is in no registry: --url https://… of the remote server',
+      'the package is private or has no name, so no package registry contains it: give the address of the remote server with --url https://…',
       1,
     );
   const repositoryUrl = repositoryOf(repository);
@@ -199,7 +199,7 @@ function toolFindings(tools: readonly unknown[]): readonly Diagnosis[] {
     const must = (holds: boolean, text: string, create = problem) =>
       holds || found.push(create(`the tool ${String(name)} ${text}`));
     must(String(name).length <= MAX_NAME, `has a name of more than ${MAX_NAME} characters: shorten it`);
-    must(Boolean(description), 'has no description: say what it does, and when to use it');
+    must(Boolean(description), 'has no description: describe what it does and when to use it');
     const words = String(name).replaceAll(/[_-]+/g, ' ');
     must(
       Boolean(title ?? inner),
@@ -207,7 +207,7 @@ function toolFindings(tools: readonly unknown[]): readonly Diagnosis[] {
     );
     must(
       readOnlyHint === true || destructiveHint !== undefined,
-      'does not say whether it changes something: annotations: { readOnly: true }, or { destructive: true or false }',
+      'does not declare whether it changes anything: annotations: { readOnly: true }, or { destructive: true or false }',
     );
     must(
       [readOnlyHint, destructiveHint, openWorldHint].every((hint) => hint !== undefined),
@@ -218,7 +218,7 @@ function toolFindings(tools: readonly unknown[]): readonly Diagnosis[] {
   });
   return findings.length > 0
     ? findings
-    : [ok(`${counted(tools.length, 'tool')}: what directories ask of them is there`)];
+    : [ok(`${counted(tools.length, 'tool')}: all requirements of the directories are met`)];
 }
 
 interface Answer {
@@ -277,7 +277,7 @@ function timeLimit(): AbortSignal {
 
 async function* checkServer(url: URL, token: string | undefined): AsyncGenerator<Diagnosis> {
   if (url.protocol !== 'https:' && !isLoopbackHost(url.hostname))
-    yield problem(`${url} is not an HTTPS address: Claude and ChatGPT connect to no other`);
+    yield problem(`${url} is not an HTTPS address; Claude and ChatGPT require HTTPS`);
   const probe = new Probe(url, token);
   let first: Answer;
   // An accepted token hides how hosts find the sign-in.
@@ -301,12 +301,12 @@ async function* checkServer(url: URL, token: string | undefined): AsyncGenerator
     } catch (error) {
       yield problem(`${url} stopped answering: ${reasonOf(error)}`);
     }
-  } else yield problem(`${url} answers initialize with ${status}: ${problemIn(message)}`);
+  } else yield problem(`${url} answered initialize with status ${status}: ${problemIn(message)}`);
   if (withoutToken.status !== 401) yield* checkSignIn(url, undefined);
   else {
     if (challenge === null)
       yield problem(
-        'the 401 has no WWW-Authenticate header: send Bearer resource_metadata="<URL>", by which hosts find the sign-in',
+        'the 401 response has no WWW-Authenticate header: send Bearer resource_metadata="<URL>", which hosts use to find the sign-in',
       );
     yield* checkSignIn(url, challenge ?? '');
   }
@@ -316,7 +316,7 @@ async function* checkServer(url: URL, token: string | undefined): AsyncGenerator
 async function* checkConnected(probe: Probe, { instructions }: JsonObject): AsyncGenerator<Diagnosis> {
   if (typeof instructions === 'string' && instructions.length > MAX_INSTRUCTIONS)
     yield advice(
-      `the instructions have ${instructions.length} characters, and ChatGPT reads the first ${MAX_INSTRUCTIONS}`,
+      `the instructions have ${instructions.length} characters; ChatGPT reads only the first ${MAX_INSTRUCTIONS}`,
     );
   await probe.send('notifications/initialized');
   const tools: unknown[] = [];
@@ -325,7 +325,7 @@ async function* checkConnected(probe: Probe, { instructions }: JsonObject): Asyn
     const { status, message } = await probe.send('tools/list', { cursor });
     const { result } = message;
     if (!isRecord(result) || !Array.isArray(result.tools))
-      return yield problem(`tools/list answers ${status}: ${problemIn(message)}`);
+      return yield problem(`the server answered tools/list with status ${status}: ${problemIn(message)}`);
     tools.push(...result.tools);
     cursor = result.nextCursor;
   } while (cursor !== undefined);
@@ -339,7 +339,7 @@ async function* checkConnected(probe: Probe, { instructions }: JsonObject): Asyn
     const html = typeof blob === 'string' ? Buffer.from(blob, 'base64').toString() : String(text);
     if (!Array.isArray(contents)) yield problem(`the view ${uri} cannot be read: ${problemIn(message)}`);
     else if (mimeType !== APP_MIME_TYPE)
-      yield problem(`the view ${uri} is ${String(mimeType)}, and hosts show ${APP_MIME_TYPE}`);
+      yield problem(`the view ${uri} has the type ${String(mimeType)}; hosts only show ${APP_MIME_TYPE}`);
     else if (/^\s*<!doctype html>/i.test(html)) yield ok(`the view ${uri} can be read`);
     else yield advice(`the view ${uri} does not begin with <!doctype html>, as MCP Apps require`);
   }
@@ -358,7 +358,7 @@ function recordOf(value: unknown): JsonObject {
 }
 
 function problemIn({ error }: JsonObject): string {
-  return isRecord(error) ? String(error.message) : 'no message of MCP';
+  return isRecord(error) ? String(error.message) : 'no MCP message';
 }
 
 /**
@@ -393,7 +393,7 @@ async function* checkSignIn(url: URL, challenge: string | undefined): AsyncGener
     yield problem('WWW-Authenticate does not begin with Bearer');
   const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? [];
   if (challenge && named === undefined)
-    yield problem('WWW-Authenticate names no resource_metadata: hosts have to guess where it is');
+    yield problem('WWW-Authenticate has no resource_metadata, so hosts have to guess its address');
   const isOptional = challenge === undefined;
   // At the path of the server, and at the root (RFC 9728, section 3.1).
   const path = '/.well-known/oauth-protected-resource';
@@ -402,16 +402,16 @@ async function* checkSignIn(url: URL, challenge: string | undefined): AsyncGener
   const { value: resource, failures, isUnreachable } = await readJson(...addresses);
   if (resource === undefined) {
     if (!isOptional || isUnreachable)
-      yield problem(`there is no metadata of the protected resource (RFC 9728) at ${failures}`);
+      yield problem(`no metadata of the protected resource (RFC 9728) was found at ${failures}`);
     return;
   }
   if (String(resource.resource).replace(/\/$/, '') !== url.href.replace(/\/$/, ''))
     yield problem(
-      `the metadata is that of ${String(resource.resource)}: \`oauth.resource\` must be ${url.href}`,
+      `the metadata describes ${String(resource.resource)}: \`oauth.resource\` must be ${url.href}`,
     );
   const [issuer] = Array.isArray(resource.authorization_servers) ? resource.authorization_servers : [];
   if (typeof issuer !== 'string' || !URL.canParse(issuer))
-    return yield problem('the metadata does not name the URL of an authorization server');
+    return yield problem('the metadata contains no URL of an authorization server');
   yield ok(`the metadata of the protected resource names ${issuer}`);
   yield* checkAuthorizationServer(issuer);
 }
@@ -426,11 +426,11 @@ async function* checkAuthorizationServer(issuer: string): AsyncGenerator<Diagnos
   ];
   const { value: metadata, failures } = await readJson(...addresses);
   if (metadata === undefined)
-    return yield problem(`there is no metadata of the authorization server at ${failures}`);
+    return yield problem(`no metadata of the authorization server was found at ${failures}`);
   if (metadata.issuer !== issuer)
-    yield problem(`the authorization server calls itself ${String(metadata.issuer)}, not ${issuer}`);
+    yield problem(`the authorization server states the issuer ${String(metadata.issuer)}, not ${issuer}`);
   if (!includes(metadata.code_challenge_methods_supported, 'S256'))
-    yield problem('the authorization server does not announce PKCE with S256, which every host needs');
+    yield problem('the authorization server does not list PKCE with S256, which every host requires');
   const hasDocuments = metadata.client_id_metadata_document_supported === true;
   // The documents of hosts are those of public clients. RFC 8414: without a list, only `client_secret_basic`.
   const hasPublicClients = includes(metadata.token_endpoint_auth_methods_supported, 'none');
@@ -440,11 +440,11 @@ async function* checkAuthorizationServer(issuer: string): AsyncGenerator<Diagnos
     const [way] = [...(documents ? documentWay : []), ...registrationWay];
     const reason =
       documents && hasDocuments
-        ? ': it uses client metadata documents only if the authorization server lists "none" in token_endpoint_auth_methods_supported'
+        ? '. It uses client metadata documents only if the authorization server lists "none" in token_endpoint_auth_methods_supported'
         : '';
     yield way === undefined
-      ? advice(`${host} needs a client id that you register by hand and enter there${reason}`)
-      : ok(`${host} registers by ${way}`);
+      ? advice(`${host} needs a client ID: register one by hand and enter it there${reason}`)
+      : ok(`${host} registers with ${way}`);
   }
 }
 

@@ -72,7 +72,7 @@ async function openTools(
   const [module, second] = new Set(exported.filter(isNestModule));
   if (module === undefined || exported.some(isRegistry)) return { exports, close: async () => {} };
   if (second !== undefined)
-    throw new UserFault(`${name} exports several NestJS modules: name a file that exports one`, 1);
+    throw new UserFault(`${name} exports several NestJS modules: give a file that exports only one`, 1);
   try {
     const { openApplication } = await import('../../surfaces/nestjs/application.js');
     const { registry, engine, ...application } = await openApplication(module);
@@ -131,7 +131,7 @@ async function registerTsx(folder: string): Promise<void> {
     return;
   }
   const tsx = await import(pathToFileURL(path).href).catch((error: unknown) => {
-    throw new UserFault(`tsx is installed and cannot be loaded: ${reasonOf(error)}`, 1);
+    throw new UserFault(`tsx is installed but cannot be loaded: ${reasonOf(error)}`, 1);
   });
   try {
     tsx.register();
@@ -141,7 +141,7 @@ async function registerTsx(folder: string): Promise<void> {
 }
 
 const TYPESCRIPT_ADVICE =
-  ' (install tsx in the project to load TypeScript, or name the JavaScript file that the compiler writes)';
+  ' (install tsx in the project to load TypeScript, or give the JavaScript file that the compiler writes)';
 
 /** The first line of Node's own errors is enough; the framework's errors have a line for each mistake. */
 function reasonOf(error: unknown): string {
@@ -215,7 +215,7 @@ export function scopeOfModule(
 export function jsonObject(option: string, text: string): JsonObject {
   const value = parsedJson(text);
   if (isRecord(value)) return value;
-  throw new UserFault(`${option} is a JSON object: ${option} '{"userId":"u1"}', not '${text}'`);
+  throw new UserFault(`${option} must be a JSON object, such as ${option} '{"userId":"u1"}', not '${text}'`);
 }
 
 /** The `config` that the module exports; its user validates it. */
@@ -243,7 +243,7 @@ export interface ModuleTools {
 export function toolsOfModule(module: ModuleExports): ModuleTools | undefined {
   const exported = Object.values(module).flatMap((value) => (Array.isArray(value) ? value : [value]));
   const [registry, second] = new Set(exported.filter(isRegistry));
-  if (second !== undefined) throw new UserFault('the module exports several registries: export one', 1);
+  if (second !== undefined) throw new UserFault('the module exports several registries: export only one', 1);
   if (registry !== undefined) return { registry, toolsets: [], tools: registry.tools() };
   const toolsets = [...new Set([...loadedToolsets(), ...exported.filter(isToolset)])];
   const tools = [...new Set(exported.filter(isTool))];

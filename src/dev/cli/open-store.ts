@@ -35,27 +35,27 @@ export async function openStore(
 ): Promise<OpenStore> {
   if (name === undefined || name === '')
     throw new UserFault(
-      `--store is ${name === '' ? 'empty' : 'missing'}: postgres://user@host:5432/database, or the path of an SQLite file`,
+      `--store is ${name === '' ? 'empty' : 'missing'}: give postgres://user@host:5432/database, or the path of an SQLite file`,
     );
   if (/^postgres(ql)?:\/\//i.test(name)) return openPostgres(name, user);
   const [scheme] = /^(?!sqlite:)\w{2,}:\/+/i.exec(name) ?? [];
   if (scheme !== undefined)
     throw new UserFault(
-      `--store: there are no stores at ${scheme}…: postgres://…, or the path of an SQLite file`,
+      `--store: ${scheme}… is not supported: give postgres://…, or the path of an SQLite file`,
     );
   const path = resolve(folder, name.replace(/^sqlite:/, ''));
   const isThere = existsSync(path);
   if (isThere && statSync(path).isDirectory())
-    throw new UserFault(`--store: ${path} is a folder: name the file of the store in it`);
+    throw new UserFault(`--store: ${path} is a folder: give the path of the store’s file in it`);
   if (!isThere && user === 'operator')
     throw new UserFault(
-      `--store: there is no file ${path}: name the file of the application, or start a worker or the application first, which makes it`,
+      `--store: ${path} does not exist: give the path of the application’s file, or start a worker or the application first, which creates it`,
       1,
     );
   try {
     if (user === 'operator') checkRunsFile(path);
     const store = closing(new SqliteRunStore({ path }));
-    if (!isThere) say(`toolwright: --store: made ${path}, which was not there\n`);
+    if (!isThere) say(`toolwright: --store: created ${path}, which did not exist\n`);
     return store;
   } catch (error) {
     throw wrongStore(error);
@@ -70,7 +70,7 @@ async function openPostgres(name: string, user: 'operator' | 'worker'): Promise<
   // `pg` ignores unknown parameters, and a misspelled `schema` would select another schema.
   for (const option of new URLSearchParams(/\?.*/.exec(name)?.[0]).keys())
     if (option !== 'schema' && misspeltName(option, ['schema']))
-      throw new UserFault(`--store has ?${option}=, which says nothing: did you mean ?schema=`);
+      throw new UserFault(`--store has the unknown parameter ?${option}=: did you mean ?schema=`);
   const place = placeIn(name);
   try {
     const { PostgresRunStore } = await import('../../durable/postgres/index.js');

@@ -20,28 +20,28 @@ interface ListedCommand {
 
 const RUNS_OPTIONS = {
   '--store postgres://…|file':
-    'where the runs are; postgres://…?schema=shop in another schema than toolwright',
-  '--status status': 'list: only those that are running, suspended or ended',
-  '--limit n': 'list: how many, from 1 to 1000; 50 without it',
-  '--after place': 'list: the page after one that said where the next begins',
-  '--json': 'list, show, approvals, schedules: a line of JSON for each',
-  '--to id': 'answer: which of several questions; show lists them',
-  '--approve': 'answer: yes, the call is made',
-  '--arguments json': 'answer --approve: with these arguments; goes with --module',
+    'the store of the runs; postgres://…?schema=shop if their schema is not toolwright',
+  '--status status': 'list: only runs that are running, suspended or ended',
+  '--limit n': 'list: how many runs, from 1 to 1000; default: 50',
+  '--after place': 'list: the next page; the place is printed at the end of a page',
+  '--json': 'list, show, approvals, schedules: one line of JSON for each item',
+  '--to id': 'answer: the question to answer, if there are several; show lists them',
+  '--approve': 'answer: approves the call',
+  '--arguments json': 'answer --approve: the arguments of the call instead of its own; requires --module',
   '--remember scope':
-    'answer --approve: also for later calls of the run, conversation or user; goes with --module',
-  '--until time': 'answer --remember: no longer than until then: 2027-01-01T00:00:00Z',
-  '--refuse': 'answer: no, the call is not made',
-  '--value json': 'answer: to a question',
-  '--result json': 'answer: what a call came to that is made elsewhere',
-  '--done json': 'answer: a call that was under way was done, and came to that',
-  '--not-done': 'answer: it was not, and is made now',
-  '--reason text': 'answer --refuse, cancel: why; the model, or the error of the run, tells it',
-  '--by name': 'answer: who answers, where that is not the owner; kept with the call',
+    'answer --approve: also approves later calls of the run, conversation or user; requires --module',
+  '--until time': 'answer --remember: when the approval expires: 2027-01-01T00:00:00Z',
+  '--refuse': 'answer: refuses the call',
+  '--value json': 'answer: the answer to a question',
+  '--result json': 'answer: the result of a call that is executed elsewhere',
+  '--done json': 'answer: an interrupted call was done, with this result',
+  '--not-done': 'answer: an interrupted call was not done, and runs now',
+  '--reason text':
+    'answer --refuse, cancel: the reason, which the model reads or the error of the run contains',
+  '--by name': 'answer: who answers, if it is not the owner; stored with the call',
   '--module file':
-    'answer: exports the config of the runs, or is a NestJS module; its tools check what is answered',
-  '--on-unknown ask|error|rerun':
-    'recover: what becomes of calls of which nobody knows whether they were made',
+    'answer: a module that exports the config of the runs, or a NestJS module; its tools check the answer',
+  '--on-unknown ask|error|rerun': 'recover: how to continue calls whose outcome is unknown; default: ask',
 };
 
 const INSPECT_OPTIONS =
@@ -53,12 +53,13 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     usage:
       'agent [folder] [--model name] [--url http://…/v1 | --offline] [--config file] [--mode read-only|ask|auto] [--sandbox external] [--continue | --session id | --sessions] [--interactive]',
     summary:
-      'an assistant on the terminal over a folder: files, commands, tasks and pages, behind permissions',
+      'runs an assistant on the terminal that works in a folder: files, commands, tasks and pages, with permissions',
     load: () => import('./agent-command.js'),
   },
   call: {
     usage: "call <module> <tool> ['{…}'] [--data json] [--yes] [--json]",
-    summary: 'calls a tool through its whole pipeline; asks at the terminal for what the call waits for',
+    summary:
+      'calls a tool through its whole pipeline; asks on the terminal for the approvals and answers that the call needs',
     options: {
       '--data json': 'the data of the call’s context: \'{"userId":"u1"}\'',
       '--yes': 'approves the call',
@@ -68,47 +69,45 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   },
   dev: {
     usage: `dev <module> ${INSPECT_OPTIONS}`,
-    summary: 'serves the inspector for a module, with a chat, and restarts it whenever a source changes',
+    summary: 'serves the inspector for a module, with a chat, and restarts it when a source changes',
     load: () => import('./dev-command.js'),
   },
   doctor: {
     usage: 'doctor [--store postgres://…|file] [--module file] [--project tsconfig.json]',
-    summary:
-      'looks whether the project, its packages, a store and its jobs are as they should be, and says what to do',
+    summary: 'checks the project, its packages, a store and its jobs, and reports what to fix',
     options: {
-      '--store postgres://…|file':
-        'whether it can be reached, has the tables of this version, and jobs that nobody takes',
-      '--module file': 'that of the workers: whether it has the tools of these jobs',
-      '--project, --out, --import-ending': 'the generated file, where generate is called with these, too',
+      '--store postgres://…|file': 'checks its connection and tables, and whether workers take its jobs',
+      '--module file': 'the module of the workers: checks that it has the tools of these jobs',
+      '--project, --out, --import-ending': 'the options with which generate is called, if any',
     },
     load: () => import('./doctor-command.js'),
   },
   generate: {
     usage:
       'generate [--project tsconfig.json] [--out file] [--import-ending js|ts|none] [--check | --watch] [--strict]',
-    summary: 'writes what the types of the toolsets say into a file that the application imports',
+    summary:
+      'writes the schemas of the toolsets, read from their types, into a file that the application imports',
     load: () => import('./generate-command.js'),
   },
   chat: {
     usage: 'chat <module> [--model name | --offline] [--data json] [--interactive]',
-    summary: 'a conversation over the tools of a built module, on the terminal',
+    summary: 'starts a chat on the terminal with the tools of a built module',
     load: () => import('./chat-command.js'),
   },
   eval: {
     usage:
       'eval <module> <cases.jsonl> [--model name] [--url http://…/v1] [--runs n] [--concurrency n] [--min 0.9] [--baseline file] [--accept] [--out file]',
-    summary: 'asks a model a file of cases: does it choose the right tools with the right arguments',
+    summary: 'checks with a file of cases whether a model chooses the right tools with the right arguments',
     load: () => import('./eval-command.js'),
   },
   init: {
     usage: 'init',
-    summary: 'writes the lines that keep the generated file current into the project’s configuration',
+    summary: 'configures the project so that its build keeps the generated file up to date',
     load: () => import('./init-command.js'),
   },
   inspect: {
     usage: `inspect <module> ${INSPECT_OPTIONS}`,
-    summary:
-      'serves a page on the tools of a built module, for this machine: call them, watch runs, answer them',
+    summary: 'serves a page on this machine to call the tools of a built module, watch runs and answer them',
     load: () => import('./inspect-command.js'),
   },
   list: {
@@ -124,11 +123,11 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
       'serves the tools of a built module to an MCP client over standard input and output; checks a server; writes server.json',
     options: {
       '--name name':
-        'what clients see; server-json: the name in the registry, where package.json has no mcpName',
-      '--allow, --deny name|glob': 'only these tools, all but these',
-      '--token token': 'check: signed in, so that protected tools are looked at, too',
+        'the name that clients see; server-json: the name in the registry, if package.json has no mcpName',
+      '--allow, --deny name|glob': 'only these tools; all tools except these',
+      '--token token': 'check: the token for the server, so that protected tools are checked, too',
       '--json': 'check: the findings as JSON',
-      '--url https://…': 'server-json: where the server is reached',
+      '--url https://…': 'server-json: the address of the remote server',
     },
     load: () => import('./mcp-command.js'),
   },
@@ -136,13 +135,13 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     usage:
       'runs list | show <run> | answer <run> --approve|--refuse|--value json|--result json|--done json|--not-done | cancel <run> | recover <module> | approvals | revoke <approval> | schedules | unschedule <schedule> --store postgres://…|file',
     summary:
-      'lists the runs of a store and shows, answers, cancels and recovers them; lists and ends its standing approvals and its schedules',
+      'lists, shows, answers, cancels and recovers the runs of a store; lists and revokes its standing approvals; lists and cancels its schedules',
     options: RUNS_OPTIONS,
     load: () => import('./runs-command.js'),
   },
   worker: {
     usage: 'worker <module> [--store postgres://…|file]',
-    summary: 'takes turns of conversations, runs jobs and recovers runs until SIGTERM or SIGINT',
+    summary: 'processes turns of conversations, runs jobs and recovers runs until SIGTERM or SIGINT',
     load: () => import('./worker-command.js'),
   },
 };
@@ -170,7 +169,7 @@ export async function runCommandLine(
     }
     if (command === undefined)
       throw new UserFault(
-        `there is no command '${name}'${suggested(name, Object.keys(COMMANDS))}; toolwright --help lists them`,
+        `there is no command '${name}'${suggested(name, Object.keys(COMMANDS))}; toolwright --help lists the commands`,
       );
     if (rest.includes('--help') || rest.includes('-h')) {
       const { usage, summary, options = {} } = command;

@@ -55,7 +55,7 @@ async function answerRun(call: RunsCall): Promise<number> {
   const [only, ...others] = questionsOf(run);
   if (options.to === undefined && others.length > 0)
     throw new UserFault(
-      `the run waits for several answers: --to one of ${[only, ...others].join(', ')}; runs show ${runId} says what they are`,
+      `the run waits for several answers: choose one of ${[only, ...others].join(', ')} with --to; runs show ${runId} shows the questions`,
     );
   const id = options.to ?? only ?? '';
   checkWaits(run, id);
@@ -88,7 +88,7 @@ async function answerRun(call: RunsCall): Promise<number> {
     try {
       const left = await answerStoredRun({ store, runId }, [answer], { ...said, ...tools });
       const waiting = left.map((item) => item.id).join(', ');
-      say(`${runId}: ${left.length === 0 ? 'a worker goes on with it' : `it still waits for ${waiting}`}`);
+      say(`${runId}: ${left.length === 0 ? 'a worker continues it' : `it still waits for ${waiting}`}`);
       return 0;
     } catch (error) {
       await checkStillWaits();
@@ -101,7 +101,7 @@ async function answerRun(call: RunsCall): Promise<number> {
 const PATIENCE_MS = 3_000;
 const PAUSE_MS = 50;
 
-/** The value of `--by`: a name, or JSON with which the application identifies a user. */
+/** The value of `--by`: a name, or the JSON object by which the application identifies a user. */
 export function personOf(text: string): unknown {
   return text.startsWith('{') ? jsonObject('--by', text) : text;
 }
@@ -113,15 +113,15 @@ function checkPerson(
 ): void {
   const { tool, approver } = ('pending' in state ? state.pending : []).find((asked) => asked.id === id) ?? {};
   if (approver === undefined) return;
-  const says = `'${tool}' is not approved by everybody: --by says who answers`;
+  const says = `'${tool}' restricts who may approve it: set --by to the person who answers`;
   if (approver === 'not-the-owner' && formOf(answeredBy) !== formOf(state.owner))
     throw new UserFault(
       `${says}; the owner of this run is ${JSON.stringify(state.owner)}: give --by in the same form`,
     );
-  if (answeredBy === undefined) throw new UserFault(`${says}, --by clerk7`);
+  if (answeredBy === undefined) throw new UserFault(`${says}, such as --by clerk7`);
   if (approver === 'function' && module === undefined)
     throw new UserFault(
-      `'${tool}' itself decides who may approve it: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
+      `'${tool}' decides with a function who may approve it: give --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
     );
 }
 
@@ -134,17 +134,18 @@ function checkWaits(run: KeptRun, id: string): void {
   const questions = questionsOf(run);
   if (questions.includes(id)) return;
   const others = questions.map((question) => `'${question}'`).join(', ');
-  const waits = others === '' ? 'waits for no answer' : `does not wait for '${id}', but for ${others}`;
+  const waits =
+    others === '' ? 'does not wait for an answer' : `does not wait for '${id}', but for ${others}`;
   const folded = foldRun(run);
   const { end } = folded;
   const answered = lastAnswer(folded);
   const isUnderWay = run.status === 'running' && answered === undefined;
   const name = answered?.answeredBy;
-  const by = name === undefined ? '' : `, the last time by ${JSON.stringify(name)}`;
+  const by = name === undefined ? '' : `, last by ${JSON.stringify(name)}`;
   const why = [
     ...(end === undefined ? [] : [`it has ended (${end.status})`]),
-    ...(isUnderWay ? ['it is under way'] : []),
-    ...(answered === undefined ? [] : [`it was answered already${by}`]),
+    ...(isUnderWay ? ['it is running'] : []),
+    ...(answered === undefined ? [] : [`it was already answered${by}`]),
   ];
   const problem = [waits, ...(why.length > 0 ? [why.join('; ')] : [])].join(': ');
   throw new UserFault(visibleLine(`${run.runId} ${problem}`), 1);
@@ -186,12 +187,12 @@ async function conversationOf(store: OpenStore, runId: string): Promise<string |
 async function checkingModule({ options, environment }: RunsCall) {
   const { approve, arguments: edited, remember, module: named } = options;
   if (named !== undefined && !approve && !options['not-done'] && options.done === undefined)
-    throw new UserFault('--module goes with --approve, --done and --not-done');
+    throw new UserFault('--module requires --approve, --done or --not-done');
   if (named === undefined && edited === undefined && remember === undefined) return undefined;
-  const option = edited === undefined ? '--remember is' : '--arguments are';
+  const option = edited === undefined ? '--remember' : '--arguments';
   if (named === undefined)
     throw new UserFault(
-      `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
+      `${option} requires a module whose tool checks it: give --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
     );
   const module = await openModule(named, environment.folder, 'operator');
   const { exports, nestModule } = module;
@@ -201,13 +202,13 @@ async function checkingModule({ options, environment }: RunsCall) {
 
 function answerOf(id: string, options: AnswerOptions): Answer {
   const { approve, refuse, value, result, done, reason, arguments: edited, remember: scope, until } = options;
-  if (edited !== undefined && !approve) throw new UserFault('--arguments go with --approve');
-  if (reason !== undefined && !refuse) throw new UserFault('--reason goes with --refuse');
-  if (scope === undefined && until !== undefined) throw new UserFault('--until goes with --remember');
-  if (scope !== undefined && !approve) throw new UserFault('--remember goes with --approve');
+  if (edited !== undefined && !approve) throw new UserFault('--arguments requires --approve');
+  if (reason !== undefined && !refuse) throw new UserFault('--reason requires --refuse');
+  if (scope === undefined && until !== undefined) throw new UserFault('--until requires --remember');
+  if (scope !== undefined && !approve) throw new UserFault('--remember requires --approve');
   const remembered = oneOfValues<RememberScope>('--remember', scope, ['run', 'conversation', 'user']);
   if (until !== undefined && Number.isNaN(Date.parse(until)))
-    throw new UserFault(`--until is a time: --until 2027-01-01T00:00:00Z, not '${until}'`);
+    throw new UserFault(`--until must be a time, such as 2027-01-01T00:00:00Z, not '${until}'`);
   const expires = until === undefined ? undefined : new Date(until).toISOString();
   const remember = remembered && withoutUndefined({ scope: remembered, expires });
   const given: Answer[] = [];
@@ -222,12 +223,13 @@ function answerOf(id: string, options: AnswerOptions): Answer {
   if (options['not-done']) given.push({ id, outcome: 'not-done' });
   const [answer, second] = given;
   if (answer !== undefined && second === undefined) return answer;
-  throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
+  throw new UserFault('give exactly one of --approve, --refuse, --value, --result, --done, --not-done');
 }
 
 function json(option: string, text: string): unknown {
   const value = parsedJson(text);
-  if (value === undefined) throw new UserFault(`${option} is JSON: ${option} '"yes"', not '${text}'`);
+  if (value === undefined)
+    throw new UserFault(`${option} must be JSON, such as ${option} '"yes"', not '${text}'`);
   return value;
 }
 
@@ -279,7 +281,7 @@ const PARTS: Readonly<Record<string, RunsPart>> = {
     run: async (call) => {
       const { store, named: runId, options } = call;
       const isCancelled = await cancelRun({ store, runId, reason: options.reason });
-      return sayOutcome(call, isCancelled, ['cancelled', 'it had ended before']);
+      return sayOutcome(call, isCancelled, ['cancelled', 'it had already ended']);
     },
   },
   recover: { to: 'the module', takes: ['on-unknown'], run: recover },
@@ -289,7 +291,7 @@ const PARTS: Readonly<Record<string, RunsPart>> = {
     takes: [],
     run: async (call) => {
       const isRevoked = await call.store.approvals.revokeApproval(call.named);
-      return sayOutcome(call, isRevoked, ['revoked', 'it does not stand']);
+      return sayOutcome(call, isRevoked, ['revoked', 'there is no such approval']);
     },
   },
   schedules: { takes: ['json'], run: listSchedules },
@@ -310,18 +312,18 @@ export const command: Command = async (args, environment) => {
   const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
   if (part === undefined)
     throw new UserFault(
-      `runs takes one of ${Object.keys(PARTS).join(', ')}: toolwright runs list --store runs.sqlite`,
+      `runs needs one of ${Object.keys(PARTS).join(', ')}: toolwright runs list --store runs.sqlite`,
     );
   const [extra] = part.to === undefined ? positionals.slice(1) : more;
-  if (extra !== undefined) throw new UserFault(`runs ${name} takes no '${extra}'`);
+  if (extra !== undefined) throw new UserFault(`runs ${name} does not take the argument '${extra}'`);
   for (const [option, value] of Object.entries(options)) {
     if (option === 'store') continue;
     // The user expects that an option has an effect.
     const users = Object.entries(PARTS).filter(([, { takes }]) => takes.some((taken) => taken === option));
     const names = users.map(([user]) => user);
     if (!names.includes(name))
-      throw new UserFault(`--${option} goes with runs ${names.join(', ')}, and not with runs ${name}`);
-    if (value === '') throw new UserFault(`--${option} is empty: say something, or leave it out`);
+      throw new UserFault(`--${option} can be used with runs ${names.join(', ')}, not with runs ${name}`);
+    if (value === '') throw new UserFault(`--${option} is empty: give a value, or leave it out`);
   }
   if (part.to !== undefined && named === '')
     throw new UserFault(
@@ -345,7 +347,7 @@ async function listRuns(call: RunsCall): Promise<number> {
   const { after, limit = '50' } = options;
   const status = oneOfValues<RunStatus>('--status', options.status, ['running', 'suspended', 'ended']);
   if (!/^([1-9]\d{0,2}|1000)$/.test(limit))
-    throw new UserFault(`--limit is a whole number from 1 to 1000, not '${limit}'`);
+    throw new UserFault(`--limit must be a whole number from 1 to 1000, not '${limit}'`);
   const { runs, next } = await store.list({ limit: Number(limit), status, after });
   sayItems(call, runs, {
     head: ['run', 'status', 'changed', ''],
@@ -390,7 +392,7 @@ async function showRun(call: RunsCall): Promise<number> {
     for (const line of description?.split('\n') ?? []) say(`  ${line}`);
   }
   const last = messages.at(-1);
-  if (end !== undefined && last?.role === 'assistant' && last.content) say(`said: ${headOf(last.content)}`);
+  if (end !== undefined && last?.role === 'assistant' && last.content) say(`reply: ${headOf(last.content)}`);
   return 0;
 }
 
@@ -425,7 +427,7 @@ function headOf(text: string): string {
 /** Lists the standing approvals. */
 async function listApprovals(call: RunsCall): Promise<number> {
   sayItems(call, await call.store.approvals.listApprovals(), {
-    head: ['approval', 'tool', 'for', 'owner', 'calls with', 'said by', 'until'],
+    head: ['approval', 'tool', 'for', 'owner', 'arguments', 'approved by', 'until'],
     row: ({ id, tool, scope, subject = '', owner, pattern, answeredBy, expiresAt }) => [
       ...[id, tool, `${scope} ${subject}`.trim(), jsonText(owner), jsonText(pattern), jsonText(answeredBy)],
       expiresAt === undefined ? '' : new Date(expiresAt).toISOString(),

@@ -38,7 +38,7 @@ interface ShownEvent {
   readonly result: { readonly forLLM: string };
 }
 
-const NOT_REPEATED = 'its process ended while it ran: it may have been done, and it is not run again';
+const NOT_REPEATED = 'its process ended during the call: the call may have been done, and is not repeated';
 
 /** The key that remembers an approval for a scope. */
 const KEYS: Readonly<Record<RememberScope, string>> = { run: 'r', conversation: 'a', user: 'u' };
@@ -244,9 +244,7 @@ export class Terminal {
       else if (kind === 'outcome') answer = await this.#askOutcome(pending, ask);
       else {
         const isQuestion = kind === 'question';
-        const question = isQuestion
-          ? `${visibleLine(message ?? 'Answer')} `
-          : `What did ${tool} give, as JSON? `;
+        const question = isQuestion ? `${visibleLine(message ?? 'Answer')} ` : `Result of ${tool}, as JSON: `;
         const line = await ask(question);
         if (line !== undefined)
           answer = isQuestion ? { id, value: valueIn(line) } : { id, result: valueIn(line) };
@@ -263,22 +261,22 @@ export class Terminal {
     ask: (question: string) => Promise<string | undefined>,
   ): Promise<Answer | undefined> {
     const { id, tool, arguments: args } = pending;
-    const question = `Its process ended while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
+    const question = `Its process ended during the call. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
     const line = await ask(`${question} [y] it was done / [n] not done, run it again / [r] refuse: `);
-    const [, key, words = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
+    const [, key, rest = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
     if (line === undefined) return undefined;
     const isNo = /^n/i.test(key ?? '');
     // "no idea" must not run the call again.
-    if (key === undefined || (isNo && words !== '')) {
+    if (key === undefined || (isNo && rest !== '')) {
       report(this.#environment, 'answer y, n or r');
       return this.#askOutcome(pending, ask);
     }
     if (isNo) return { id, outcome: 'not-done' };
-    if (/^r/i.test(key)) return { id, approved: false, reason: words === '' ? NOT_REPEATED : words };
-    const given = words || (await ask('What did it give? Enter where you do not know: '))?.trim();
+    if (/^r/i.test(key)) return { id, approved: false, reason: rest === '' ? NOT_REPEATED : rest };
+    const given = rest || (await ask('What was its result? Press Enter if you do not know: '))?.trim();
     if (given === undefined) return undefined;
     const result =
-      given === '' ? 'The user says that it was done. What it gave is not known.' : valueIn(given);
+      given === '' ? 'The user reports that the call was done. Its result is unknown.' : valueIn(given);
     return { id, outcome: 'done', result };
   }
 
@@ -308,7 +306,7 @@ export class Terminal {
     if (written === undefined) return undefined;
     const args = valueIn(written);
     if (isRecord(args)) return { id, approved: true, arguments: args };
-    report(this.#environment, 'that is not a JSON object');
+    report(this.#environment, 'the arguments must be a JSON object');
     return this.#askApproval(pending, ask);
   }
 
@@ -372,10 +370,10 @@ function valueIn(line: string): unknown {
   return value === undefined ? line : value;
 }
 
-/** A command of a talk; it gets the words after its name. */
+/** A command of a talk; it gets the arguments after its name. */
 interface TalkCommand {
   readonly about: string;
-  run(...words: readonly string[]): void | Promise<void>;
+  run(...args: readonly string[]): void | Promise<void>;
 }
 
 interface TalkParts {
@@ -425,7 +423,7 @@ export class TerminalTalk {
       for (const summary of registry.getSummaries()) environment.out(`${visibleLine(summary)}\n`);
     };
     const showCommands = () => {
-      const all = { ...this.#commands, exit: { about: 'ends; the session can be continued' } };
+      const all = { ...this.#commands, exit: { about: 'ends the session, which can be continued later' } };
       for (const [name, { about }] of Object.entries(all)) environment.out(`/${name.padEnd(12)} ${about}\n`);
     };
     this.#parts = parts;
@@ -572,13 +570,13 @@ export class TerminalTalk {
 
   /** Runs the command of a line; returns false if the line is a prompt. */
   async #isCommand(line: string): Promise<boolean> {
-    const [name = '', ...words] = line.slice(1).split(/\s+/);
+    const [name = '', ...args] = line.slice(1).split(/\s+/);
     const command = Object.hasOwn(this.#commands, name) ? this.#commands[name] : undefined;
     if (!line.startsWith('/') || (command === undefined && this.#parts.commands === undefined)) return false;
     try {
       if (command === undefined)
-        report(this.#parts.environment, `there is no /${name}; /help lists the commands`);
-      else await command.run(...words);
+        report(this.#parts.environment, `there is no command /${name}; /help lists the commands`);
+      else await command.run(...args);
     } catch (error) {
       report(this.#parts.environment, errorMessage(error));
     }
@@ -593,7 +591,7 @@ export function canAnswer({ input = process.stdin }: CommandEnvironment, interac
 
 /** The answer without a user: a refusal, or, for a call that may have been executed, that its outcome is unknown. */
 function refusalOf({ id, kind, tool, message }: PendingCall): Answer {
-  if (kind !== 'outcome') return { id, approved: false, reason: 'nobody is there who could answer' };
+  if (kind !== 'outcome') return { id, approved: false, reason: 'no user is available to answer' };
   const known = message ?? `The call of '${tool}' was interrupted. It is not known whether it was done.`;
   return { id, outcome: 'done', result: failedResult('OutcomeUnknown', known).toJSON() };
 }

@@ -9,7 +9,7 @@ interface WatchOptions {
   readonly signal?: AbortSignal;
   /** Whether the change of a file counts. */
   isSource(path: string): boolean;
-  /** Whether a folder is left out, with all that is in it. */
+  /** Whether a folder is ignored, with its contents. */
   isIgnored(path: string): boolean;
   onChange(): Watched;
 }

@@ -48,7 +48,7 @@ export const command: Command = async (args, environment) => {
   try {
     const { what, drain } = await beginWork(name, values.store, environment);
     environment.error(`toolwright: worker of ${name}: ${what.join(', ')}\n`);
-    environment.error(`toolwright: ${await ended}: no new work, what is under way is waited for\n`);
+    environment.error(`toolwright: ${await ended}: no new work is started; waiting for the running work\n`);
     await drain();
   } finally {
     over.abort();
@@ -93,8 +93,13 @@ async function beginWork(
     throw new UserFault(error.message, 1);
   }
   if (store !== undefined)
-    throw new UserFault('--store: the store of an application is that of its ToolwrightModule.forRoot');
-  throw new UserFault(`${name} keeps nothing for a worker: ToolwrightModule.forRoot({ store })`, 1);
+    throw new UserFault(
+      '--store cannot be used with an application: ToolwrightModule.forRoot sets its store',
+    );
+  throw new UserFault(
+    `${name} has no work for a worker: set a store with ToolwrightModule.forRoot({ store })`,
+    1,
+  );
 }
 
 /** The exports of a module that a worker uses; others are ignored. */

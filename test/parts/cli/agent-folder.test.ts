@@ -34,7 +34,7 @@ test('toolwright agent rejects a skill folder that is a link out of the agent’
   mkdirSync(join(other, '.toolwright'));
   symlinkSync(newFolder(), join(other, '.toolwright/skills'));
   expect(await told(other)).toContain(
-    './.toolwright/skills is a link that leads out of the folder: remove it',
+    './.toolwright/skills is a link to a place outside the folder: remove it',
   );
 });
 

@@ -67,7 +67,7 @@ test('toolwright agent refuses a pending approval and exits if the user presses 
   );
   input.write('Write it\n');
   expect(await ending).toBe(0);
-  expect(shown).toContain('nobody is there who could answer');
+  expect(shown).toContain('no user is available to answer');
 });
 
 /** Runs the command with lines from a pipe, and waits for its end. */
@@ -87,7 +87,7 @@ test('toolwright agent refuses approvals if its input is a pipe, and tells the m
     [EDIT, 'read_file {"path":"a.txt"}'],
   );
   expect(code).toBe(0);
-  expect(out).toContain("The tool 'edit_file' was refused: nobody is there who could answer");
+  expect(out).toContain("The tool 'edit_file' was refused: no user is available to answer");
   // The next line was a prompt, not an answer.
   expect(out).toContain('1\tone');
   expect(error).toContain('+three');
@@ -123,7 +123,7 @@ test('toolwright agent --mode auto edits files and shows the changes, but asks b
   expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
   expect(auto.error).toContain('  +three\n');
   expect(auto.error).toContain('? approval: web_fetch');
-  expect(auto.error).toContain('the words of strangers');
+  expect(auto.error).toContain('content from the network is not trusted');
   const reading = await run(place, [...args, 'read-only'], [EDIT.replace('two', 'one')]);
   expect(reading.out).toContain("mode 'read-only' denies it");
   expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
@@ -190,15 +190,15 @@ test('toolwright agent reports wrong command lines and unusable state folders in
   };
   const told = (code: number, text: string) => [code, expect.stringContaining(text)];
   expect(await fault('nowhere', '--offline')).toEqual(told(1, 'there is no folder'));
-  expect(await fault('--continue', '--offline')).toEqual(told(1, 'there is no session over'));
-  expect(await fault('--offline', '--mode', 'all')).toEqual(told(2, '--mode is one of'));
-  expect(await fault('--offline', '--session', '../x')).toEqual(told(2, '--session is a name'));
-  expect(await fault('--url', 'http://127.0.0.1:1/v1')).toEqual(told(2, 'no model is named'));
+  expect(await fault('--continue', '--offline')).toEqual(told(1, 'there is no session in'));
+  expect(await fault('--offline', '--mode', 'all')).toEqual(told(2, '--mode must be one of'));
+  expect(await fault('--offline', '--session', '../x')).toEqual(told(2, '--session must be a name'));
+  expect(await fault('--url', 'http://127.0.0.1:1/v1')).toEqual(told(2, 'no model is configured'));
   const unusable = { ...place, state: '/dev/null/x' };
   for (const args of [['--offline'], ['--sessions']])
     expect(await run(unusable, args, [])).toMatchObject({
       code: 1,
-      error: expect.stringMatching(/^toolwright: sessions are kept in \/dev\/null\/x.*cannot be used.*\n$/),
+      error: expect.stringMatching(/^toolwright: sessions are stored in \/dev\/null\/x.*cannot be used.*\n$/),
     });
   // A session without messages is not stored.
   expect((await run(place, ['--sessions'], [])).out).toBe('');
@@ -211,15 +211,15 @@ test('toolwright agent reports unreadable session metadata, preserves it, and co
   writeFileSync(join(folder, 'session.json'), '{"folder": "/ho');
   const listed = await run(place, ['--sessions'], []);
   expect(listed.out).toBe('');
-  expect(listed.error).toMatch(/^toolwright: .*s1\/session\.json.* --session s1 goes on with it\n$/);
+  expect(listed.error).toMatch(/^toolwright: .*s1\/session\.json.* --session s1 continues the session\n$/);
   expect(await run(place, ['--offline', '--continue'], [])).toMatchObject({
     code: 1,
-    error: expect.stringContaining('--session s1 goes on with it'),
+    error: expect.stringContaining('--session s1 continues the session'),
   });
   // No message is sent, so everything in the session stays.
   const left = await run(place, ['--offline', '--session', 's1'], []);
   expect(left.error).toMatch(
-    /^toolwright: .*session\.json cannot be read, and is kept as session\.json\.broken-\d+: .*$/m,
+    /^toolwright: .*session\.json cannot be read and was renamed to session\.json\.broken-\d+: .*$/m,
   );
   const again = await run(place, ['--offline', '--session', 's1'], ['Again']);
   expect([again.code, again.out + again.error]).toEqual([0, expect.stringContaining('1 turns so far')]);

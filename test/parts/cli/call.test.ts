@@ -81,9 +81,9 @@ test('toolwright call runs a call that is approved, by an answer or with --yes',
 });
 
 test.each([
-  [['nothing'], "there is no tool 'nothing'; there are add, copy, move, pay, who_am_i"],
+  [['nothing'], "there is no tool 'nothing'; the tools are add, copy, move, pay, who_am_i"],
   [['add', '{}', 'more'], 'call takes a module, a tool and its arguments'],
-  [['add', '{}', '--data', '5'], '--data is a JSON object'],
+  [['add', '{}', '--data', '5'], '--data must be a JSON object'],
 ])('toolwright call %j is refused in one line', async (args, expected) => {
   const { code, out, error } = await call(...args);
   expect({ code, out }).toEqual({ code: 2, out: '' });

@@ -133,7 +133,7 @@ test.each(['inspect', 'dev'])('toolwright %s exits with one line if its port is 
     expect(await process.ended()).toMatchObject({
       exitCode: 1,
       stdout: '',
-      stderr: `toolwright: --port ${port}: another program uses this port: give another one, or 0 for any free port\n`,
+      stderr: `toolwright: --port ${port}: another program uses this port: give another port, or 0 for any free port\n`,
     });
   } finally {
     taken.close();

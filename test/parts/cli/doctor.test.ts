@@ -89,7 +89,7 @@ describe('toolwright doctor', () => {
   test('reports disabled decorators, and that neither metadata nor a generated file exists', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS }, { experimentalDecorators: false });
     expect(await problemsIn(project)).toEqual([
-      'tsconfig.json: experimentalDecorators is off, which @Tool needs: npx toolwright init turns it on',
+      'tsconfig.json: experimentalDecorators is off, but @Tool needs it: npx toolwright init turns it on',
       expect.stringMatching(
         /emitDecoratorMetadata is off and there is no src\/toolwright.gen.ts.*npx toolwright generate/,
       ),
@@ -100,7 +100,7 @@ describe('toolwright doctor', () => {
     using project = await soundProject();
     project.write('src/main.ts', '');
     expect(await problemsIn(project)).toEqual([
-      "no file imports src/toolwright.gen.ts, so that its schemas are not used: add import './toolwright.gen.js' to the file that starts the application",
+      "no file imports src/toolwright.gen.ts, so its schemas are not used: add import './toolwright.gen.js' to the file that starts the application",
     ]);
   });
 
@@ -112,7 +112,7 @@ describe('toolwright doctor', () => {
     ]);
     project.write('src/tools.ts', TOOLS.replace('string', 'symbol'));
     expect(await problemsIn(project)).toEqual([
-      'src/toolwright.gen.ts cannot be brought up to date: npx toolwright generate says why',
+      'src/toolwright.gen.ts cannot be updated: npx toolwright generate reports the reason',
     ]);
   });
 
@@ -133,12 +133,12 @@ describe('toolwright doctor', () => {
     withPackages(old, { typescript: '5.4.5' });
     expect(await problemsIn(old)).toEqual([
       expect.stringContaining('TypeScript 5.4.5'),
-      "typescript 5.4.5 is installed, and >=5.9.0 <8 works: npm install 'typescript@>=5.9.0 <8'",
+      "typescript 5.4.5 is installed, but >=5.9.0 <8 is required: npm install 'typescript@>=5.9.0 <8'",
     ]);
   });
 
   test.each([
-    ['tsyringe', '4.7.9', /^tsyringe 4\.7\.9 is installed, and \^4\.8\.0 works: npm install/],
+    ['tsyringe', '4.7.9', /^tsyringe 4\.7\.9 is installed, but \^4\.8\.0 is required: npm install/],
     ['tsyringe', '5.0.0', /5\.0\.0/],
     ['tsyringe', '4.10.0', undefined],
     ['@nestjs/core', '10.4.0', /10\.4\.0.*\^11\.0\.0 \|\| \^12\.0\.0/],
@@ -168,7 +168,7 @@ describe('toolwright doctor', () => {
     using project = smallProject({ 'other.sqlite': 'no database' });
     rmSync(join(project.folder, 'tsconfig.json'));
     const [missing] = await problemsIn(project, '--store', 'none.sqlite');
-    expect(missing).toMatch(/there is no file .*none\.sqlite: .*start a worker or the application/);
+    expect(missing).toMatch(/none\.sqlite does not exist: .*start a worker or the application/);
     const [other] = await problemsIn(project, '--store', 'other.sqlite');
     expect(other).toContain('other.sqlite');
     const [away] = await problemsIn(project, '--store', 'postgres://nobody@127.0.0.1:1/none');
@@ -194,7 +194,7 @@ describe('toolwright doctor', () => {
       "throw new Error('esbuild is of another platform\\nInstall it again')",
     );
     expect(await problemsIn(project, '--module', 'app.ts')).toEqual([
-      'tsx is installed and cannot be loaded: esbuild is of another platform',
+      'tsx is installed but cannot be loaded: esbuild is of another platform',
     ]);
   });
 });
@@ -234,7 +234,7 @@ describe('toolwright doctor with the engine of a module', () => {
     using project = smallProject({ 'worker.mjs': `${imported}${moduleOf(engine)}` });
     rmSync(join(project.folder, 'tsconfig.json'));
     expect(await problemsIn(project, '--module', 'worker.mjs')).toEqual([
-      `${place} does not answer: connect ECONNREFUSED 127.0.0.1:1: start it, correct its connection, or install what is missing`,
+      `${place} does not answer: connect ECONNREFUSED 127.0.0.1:1: start it, correct its connection, or install the missing driver`,
     ]);
   });
 
@@ -304,7 +304,7 @@ function testJobs(open: (folder: string) => Promise<JobStoreCase>): void {
     using _ = project;
     await ago(0, () => {});
     const { out } = await runCommand(['doctor', '--store', named], project.folder);
-    expect(out).toContain('ok       --store can be reached, and its tables are those of this version\n');
+    expect(out).toContain('ok       --store can be reached, and its tables are up to date\n');
     expect(out).toContain('ok       no unfinished jobs\n');
     await ago(0, (jobs) => jobs.addJob(job('a', 'mail'), {}));
     await ago(3 * HOUR, (jobs) => jobs.addJob(job('later', 'mail'), { delay: 3 * HOUR }));
@@ -319,7 +319,7 @@ function testJobs(open: (folder: string) => Promise<JobStoreCase>): void {
     await ago(3 * HOUR, (jobs) => jobs.addJob(job('a', 'mail'), {}));
     await ago(2 * HOUR, (jobs) => jobs.addJob(job('b', 'report'), {}));
     const problem = expect.stringMatching(
-      /^no worker takes jobs of the queue of the engine: 2 jobs \(mail, report\), the oldest added 3 hours ago: toolwright worker/,
+      /^no worker takes jobs of the queue of the engine: 2 jobs \(mail, report\), the oldest added 3 hours ago: start toolwright worker/,
     );
     expect(await problemsIn(project, '--store', named)).toEqual([problem]);
     // A start by a worker that has died does not count.

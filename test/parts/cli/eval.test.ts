@@ -92,7 +92,7 @@ describe('toolwright eval', () => {
       'FAILED 0/1 cancelling',
       '    expected cancel_order, got find_orders',
       '',
-      'No baseline yet: this run is it.',
+      'No baseline yet: this run becomes the baseline if the model answered every case.',
       '',
     ]);
     expect(requests).toHaveLength(3);
@@ -114,7 +114,7 @@ describe('toolwright eval', () => {
 
   test.each<[unknown, Call[], string]>([
     [{ noTool: true }, [['cancel_order']], 'expected no call, got cancel_order'],
-    [{ tool: 'cancel_order' }, [], 'expected cancel_order, got no call of it'],
+    [{ tool: 'cancel_order' }, [], 'expected cancel_order, got no such call'],
     [
       { tool: 'cancel_order' },
       [['cancel_order'], ['cancel_order']],
@@ -193,7 +193,7 @@ describe('toolwright eval', () => {
     [
       { tools: ['cancel_order', 'find_orders'] },
       [['find_orders', { customerId: 'a' }]],
-      'expected cancel_order, got no call of it',
+      'expected cancel_order, got no such call',
     ],
   ])('expecting %j, for the calls %j, reports: %s', async (expected, calls, said) => {
     expect(await verdict(expected, calls)).toBe(said);
@@ -226,7 +226,7 @@ describe('toolwright eval', () => {
     const cases = ['two', 'one'].map((prompt) => ({ prompt, expect: { tool: 'cancel_order' } }));
     const run = await evaluateWith(script, cases, '--runs', '3', '--concurrency', '1', '--min', '0.6');
     expect(run.requests).toHaveLength(6);
-    expect(run.out).toContain('flaky 2/3 two\n    expected cancel_order, got no call of it\n');
+    expect(run.out).toContain('flaky 2/3 two\n    expected cancel_order, got no such call\n');
     expect(run.out).toContain('FAILED 1/3 one\n');
     expect(run).toMatchObject({ code: 1, error: 'toolwright: 50 % passed, less than --min 0.6\n' });
   });
@@ -265,7 +265,7 @@ describe('toolwright eval', () => {
     const cut = completion({ content: null, tool_calls: [call] }, { finish_reason: 'length' });
     await using server = await LoopbackServer.start(json(cut));
     write([{ prompt: 'x', expect: { tool: 'cancel_order' } }]);
-    expect((await evaluate(server.baseURL)).out).toContain('    the reply was cut (length)\n');
+    expect((await evaluate(server.baseURL)).out).toContain('    the reply was cut off (length)\n');
   });
 
   test('uses the provider that the module exports, with its model, system prompt and options', async () => {
@@ -297,21 +297,21 @@ describe('toolwright eval', () => {
   });
 
   test.each([
-    ['{"prompt":"x"', 'a case is a JSON object on one line'],
+    ['{"prompt":"x"', 'a case must be a JSON object on one line'],
     ['{"prompt":"x"}', 'expect is missing'],
     ['{"promt":"x","expect":{"noTool":true}}', 'promt is not an option of a case (did you mean `prompt`?)'],
-    ['{"expect":{"noTool":true}}', 'a case has a prompt or messages, and not both'],
+    ['{"expect":{"noTool":true}}', 'a case needs either a prompt or messages, not both'],
     [
       '{"prompt":"x","messages":[],"expect":{"noTool":true}}',
-      'a case has a prompt or messages, and not both',
+      'a case needs either a prompt or messages, not both',
     ],
     ['{"messages":[{"role":"tool","content":"x","tool_call_id":"c"}],"expect":{"noTool":true}}', ''],
-    ['{"prompt":"x","expect":{}}', 'expect has one of tool, tools and noTool: true'],
+    ['{"prompt":"x","expect":{}}', 'expect needs exactly one of tool, tools and noTool: true'],
     [
       '{"prompt":"x","expect":{"tool":"find_orders","noTool":true}}',
-      'expect has one of tool, tools and noTool: true',
+      'expect needs exactly one of tool, tools and noTool: true',
     ],
-    ['{"prompt":"x","expect":{"noTool":true,"arguments":{}}}', 'expect has arguments, but no tool'],
+    ['{"prompt":"x","expect":{"noTool":true,"arguments":{}}}', 'expect has arguments but no tool'],
     [
       '{"prompt":"x","expect":{"tool":"find_order"}}',
       "there is no tool 'find_order' (did you mean 'find_orders'?)",
@@ -326,7 +326,7 @@ describe('toolwright eval', () => {
       '{"prompt":"x","expect":{"tool":"find_orders","arguments":{"a":[{"$regex":"("}]}}}',
       "arguments.a.0: $regex is '('",
     ],
-    ['{"prompt":"ok","expect":{"noTool":true},"id":"ok"}', "there is another case 'ok'"],
+    ['{"prompt":"ok","expect":{"noTool":true},"id":"ok"}', "another case has the id 'ok'"],
   ])('the case %s is reported in one line with its line number', async (line, message) => {
     writeFileSync(
       join(folder, 'cases.jsonl'),
@@ -340,15 +340,15 @@ describe('toolwright eval', () => {
 
   test.each([
     [['cases.jsonl'], 'eval takes a module and a file of cases'],
-    [[TOOLS, 'cases.jsonl', '--runs', '0'], "--runs is a whole number, 1 or more, not '0'"],
-    [[TOOLS, 'cases.jsonl', '--min', '90'], "--min is a share from 0 to 1, not '90'"],
+    [[TOOLS, 'cases.jsonl', '--runs', '0'], "--runs must be a whole number of 1 or more, not '0'"],
+    [[TOOLS, 'cases.jsonl', '--min', '90'], "--min must be a number from 0 to 1, not '90'"],
     [[TOOLS, 'nothing.jsonl'], 'there is no file nothing.jsonl'],
     [[TOOLS, 'empty.jsonl'], 'empty.jsonl has no cases'],
     [[TOOLS, 'cases.jsonl'], 'eval needs a model'],
     [[TOOLS, 'cases.jsonl', '--model', 'm'], 'eval needs a provider'],
     [
       [TOOLS, 'cases.jsonl', '--baseline', 'nothing.json'],
-      'there is no baseline nothing.json; --accept makes it',
+      'there is no baseline nothing.json; --accept creates it',
     ],
     [[TOOLS, 'cases.jsonl', '--baseline', 'empty.jsonl'], 'empty.jsonl is not a baseline of toolwright eval'],
   ])('%j is reported in one line', async (args, message) => {

@@ -107,7 +107,7 @@ describe('toolwright generate', () => {
     symlinkSync(outside, join(project.folder, 'src/toolwright.gen.ts'));
     const { code, error } = await runCommand(['generate'], project.folder);
     expect(code).not.toBe(0);
-    expect(error).toContain('src/toolwright.gen.ts is a link that leads nowhere, and is left alone');
+    expect(error).toContain('src/toolwright.gen.ts is a broken link and was not written');
     expect(existsSync(outside)).toBe(false);
   });
 
@@ -141,7 +141,7 @@ describe('toolwright generate', () => {
     using project = smallProject({ 'src/tools.ts': FAULTY });
     const { code, out, error } = await runCommand(['generate'], project.folder);
     expect({ code, out }).toEqual({ code: 1, out: '' });
-    expect(error).toContain('2 things cannot be generated:');
+    expect(error).toContain('2 problems prevent the generation:');
     expect(error).toContain(
       '1. src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON does not have.',
     );
@@ -189,12 +189,13 @@ describe('toolwright generate', () => {
     expect(await runCommand(['generate'], project.folder)).toEqual({
       code: 1,
       out: '',
-      error: 'toolwright: tsconfig.json has no source files of its own; --project names the one that has\n',
+      error:
+        'toolwright: tsconfig.json has no source files of its own; set --project to the tsconfig.json that has them\n',
     });
   });
 
   test.each([
-    ['a file that was not generated', 'src/tools.ts', 'src/tools.ts was not generated'],
+    ['a file that was not generated', 'src/tools.ts', 'src/tools.ts is not a generated file'],
     ['a declaration file', 'src/tools.d.ts', 'src/tools.d.ts is not a TypeScript file'],
     ['a path that cannot be written', 'package.json/tools.ts', 'package.json/tools.ts cannot be written'],
   ])('refuses %s as --out in one line', async (_, path, message) => {
@@ -294,7 +295,7 @@ describe('toolwright generate --check', () => {
     const { code, error } = await runCommand(['generate', '--check'], project.folder);
     expect({ code, error }).toEqual({
       code: 1,
-      error: 'toolwright: src/toolwright.gen.ts is not there: npx toolwright generate\n',
+      error: 'toolwright: src/toolwright.gen.ts does not exist: npx toolwright generate\n',
     });
   });
 });
@@ -342,7 +343,7 @@ describe('toolwright generate --watch', () => {
     await using command = watching(project);
     await command.said('written');
     project.write('src/tools.ts', FAULTY);
-    await command.said('2 things cannot be generated');
+    await command.said('2 problems prevent the generation');
     project.write('src/tools.ts', TOOLS.replace('x: string', 'x: boolean'));
     await command.said('written');
     expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");

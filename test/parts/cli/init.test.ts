@@ -307,7 +307,7 @@ describe('toolwright init', () => {
     expect(code).toBe(0);
     expect(error).toBe('');
     const why = 'nothing was generated, because tsconfig.json has no exported class with a @Tool method';
-    expect(out).toMatch(new RegExp(`${why}\\nExport one\\. Then run: npx toolwright generate\\n$`));
+    expect(out).toMatch(new RegExp(`${why}\\nExport such a class\\. Then run: npx toolwright generate\\n$`));
   });
 
   test('creates a tsconfig.json that compiles src into dist if there is none', async () => {
@@ -338,7 +338,7 @@ describe('toolwright init', () => {
     using project = smallProject({ 'src/tools.ts': TOOLS, 'package.json': '{ "type": "module" }' });
     for (const _ of [1, 2]) {
       const { out } = await runCommand(['init'], project.folder);
-      expect(out).toContain('package.json has no build script. Whenever you have changed a tool, run');
+      expect(out).toContain('package.json has no build script. After each change of a tool, run');
       expect(out).not.toContain('complete');
     }
   });

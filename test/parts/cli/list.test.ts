@@ -79,7 +79,7 @@ describe('toolwright list of a file that exports a NestJS module', () => {
       'nest-module-broken.ts',
       'the application of BrokenModule in nest-module-broken.ts cannot be started: Nest can',
     ],
-    ['nest-modules.ts', 'nest-modules.ts exports several NestJS modules: name a file that exports one'],
+    ['nest-modules.ts', 'nest-modules.ts exports several NestJS modules: give a file that exports only one'],
   ])('%s is reported in one line', async (module, message) => {
     const { code, out, error } = await runCommand(['list', module], FIXTURES);
     expect({ code, out }).toEqual({ code: 1, out: '' });

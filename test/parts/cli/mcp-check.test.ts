@@ -48,8 +48,8 @@ describe('toolwright mcp check', () => {
     const { code, out } = await check(library.url.href);
     expect(out).toContain('ok       connects without a token\n');
     expect(out).toContain('ok       the metadata of the protected resource names http://127.0.0.1:');
-    expect(out).toContain('ok       Claude registers by a client metadata document\n');
-    expect(out).toContain('ok       Cursor registers by dynamic registration\n');
+    expect(out).toContain('ok       Claude registers with a client metadata document\n');
+    expect(out).toContain('ok       Cursor registers with dynamic registration\n');
     expect(out).toContain('problem  the tool take_stock has no title');
     expect(out).toContain('ok       the view ui://library/book-card can be read\n');
     expect(code).toBe(1);
@@ -59,14 +59,17 @@ describe('toolwright mcp check', () => {
     const { out } = await check(library.url.href, '--token', await signIn(library.url), '--json');
     const findings = JSON.parse(out);
     expect(findings).toContainEqual({ state: 'ok', text: 'connects with the token' });
-    expect(findings).toContainEqual({ state: 'ok', text: 'Claude registers by a client metadata document' });
+    expect(findings).toContainEqual({
+      state: 'ok',
+      text: 'Claude registers with a client metadata document',
+    });
   });
 
   test('reports a refused token, and still checks the sign-in', async () => {
     const { code, out } = await check(library.url.href, '--token', 'wrong');
     expect(code).toBe(1);
     expect(out).toMatch(/^problem {2}the server refuses the token: 401 Bearer /);
-    expect(out).toContain('ok       Claude registers by a client metadata document\n');
+    expect(out).toContain('ok       Claude registers with a client metadata document\n');
   });
 
   test('reports a 401 without sign-in metadata, even with a valid token', async () => {
@@ -77,31 +80,33 @@ describe('toolwright mcp check', () => {
     const { code, out } = await check(new URL('/mcp', wrong.url).href, '--token', 'valid');
     expect(code).toBe(1);
     expect(out).toContain('ok       connects with the token\n');
-    expect(out).toContain('problem  the 401 has no WWW-Authenticate header');
+    expect(out).toContain('problem  the 401 response has no WWW-Authenticate header');
   });
 
   test('reports a 401 without WWW-Authenticate, even if hosts can guess the metadata', async () => {
     const { code, out } = await checkSignInServer({ challenge: false });
     expect(code).toBe(1);
-    expect(out).toContain('problem  the 401 has no WWW-Authenticate header: send Bearer resource_metadata=');
+    expect(out).toContain(
+      'problem  the 401 response has no WWW-Authenticate header: send Bearer resource_metadata=',
+    );
     expect(out).toContain('ok       the metadata of the protected resource names ');
   });
 
   test('explains why Claude does not use client metadata documents', async () => {
     const { out } = await checkSignInServer({ client_id_metadata_document_supported: true });
     expect(out).toContain(
-      'advice   Claude needs a client id that you register by hand and enter there: it uses client metadata documents only if the authorization server lists "none" in token_endpoint_auth_methods_supported\n',
+      'advice   Claude needs a client ID: register one by hand and enter it there. It uses client metadata documents only if the authorization server lists "none" in token_endpoint_auth_methods_supported\n',
     );
-    expect(out).toContain('advice   Cursor needs a client id that you register by hand and enter there\n');
+    expect(out).toContain('advice   Cursor needs a client ID: register one by hand and enter it there\n');
   });
 
   test('reports a challenge and an issuer that are not URLs', async () => {
     const relative = await checkSignInServer({ challenge: 'Bearer resource_metadata="/metadata"' });
     expect(relative.out).toContain(
-      'problem  there is no metadata of the protected resource (RFC 9728) at /meta',
+      'problem  no metadata of the protected resource (RFC 9728) was found at /meta',
     );
     const { out } = await checkSignInServer({ issuer: 'example.org' });
-    expect(out).toContain('problem  the metadata does not name the URL of an authorization server\n');
+    expect(out).toContain('problem  the metadata contains no URL of an authorization server\n');
   });
 
   test.each(['initialize', 'tools/list', 'GET'])(
@@ -146,8 +151,8 @@ describe('toolwright mcp check', () => {
     });
     const { code, out } = await check(new URL('/mcp', wrong.url).href);
     expect(code).toBe(1);
-    expect(out).toContain('problem  WWW-Authenticate names no resource_metadata');
-    expect(out).toContain('problem  there is no metadata of the protected resource (RFC 9728) at');
+    expect(out).toContain('problem  WWW-Authenticate has no resource_metadata');
+    expect(out).toContain('problem  no metadata of the protected resource (RFC 9728) was found at');
   });
 
   test('reports metadata for another address that cannot be read', async () => {
@@ -159,7 +164,7 @@ describe('toolwright mcp check', () => {
     const { out } = await check(new URL('/mcp', listening.url).href);
     await listening.close();
     expect(out).toContain(
-      'there is no metadata of the protected resource (RFC 9728) at https://other.example',
+      'no metadata of the protected resource (RFC 9728) was found at https://other.example',
     );
   });
 
@@ -187,7 +192,7 @@ describe('toolwright mcp check', () => {
     expect(code).toBe(1);
     expect(out).toContain('problem  the view ui://gone cannot be read: ');
     expect(out).toContain(
-      'problem  the view ui://plain is text/html, and hosts show text/html;profile=mcp-app',
+      'problem  the view ui://plain has the type text/html; hosts only show text/html;profile=mcp-app',
     );
     expect(out).toContain('advice   the view ui://part does not begin with <!doctype html>');
   });
@@ -257,6 +262,9 @@ describe('toolwright mcp server-json', () => {
       expect(JSON.parse(out)).not.toHaveProperty('packages');
     }
     rmSync(join(folder, 'package.json'));
-    expect(await serverJson()).toMatchObject({ code: 1, error: expect.stringContaining('no package.json') });
+    expect(await serverJson()).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('no readable package.json'),
+    });
   });
 });

@@ -155,7 +155,7 @@ function testRuns(): void {
     const [first = '', second = ''] = await suspend();
     expect(await runs('answer', 'r1', '--approve')).toMatchObject({
       code: 2,
-      error: expect.stringContaining(`--to one of ${first}, ${second}`),
+      error: expect.stringContaining(`choose one of ${first}, ${second} with --to`),
     });
     const one = await runs(
       'answer',
@@ -170,7 +170,7 @@ function testRuns(): void {
     );
     expect(one.out).toBe(`r1: it still waits for ${first}\n`);
     const other = await runs('answer', 'r1', '--to', first, '--approve');
-    expect(other.out).toBe('r1: a worker goes on with it\n');
+    expect(other.out).toBe('r1: a worker continues it\n');
     expect((await runs('list')).out).toMatch(/r1 +running .* lost/);
     expect(await runs('answer', 'r1', '--approve')).toMatchObject({ code: 1 });
     const { provider: _, ...given } = config();
@@ -197,7 +197,7 @@ function testRuns(): void {
     });
     expect(await runs('answer', 'r1', '--to', first, '--refuse', '--arguments', '{}')).toMatchObject({
       code: 2,
-      error: expect.stringContaining('--arguments go with --approve'),
+      error: expect.stringContaining('--arguments requires --approve'),
     });
     writeFileSync(
       join(folder, 'worker.mjs'),
@@ -235,8 +235,8 @@ function testRuns(): void {
   test('options without an effect on an answer are refused, and nothing is answered', async () => {
     const [first = ''] = await suspend();
     for (const [more, problem] of [
-      [['--approve', '--reason', 'it is cheap'], '--reason goes with --refuse'],
-      [['--refuse', '--module', 'worker.mjs'], '--module goes with --approve, --done and --not-done'],
+      [['--approve', '--reason', 'it is cheap'], '--reason requires --refuse'],
+      [['--refuse', '--module', 'worker.mjs'], '--module requires --approve, --done or --not-done'],
     ] as const)
       expect(await runs('answer', 'r1', '--to', first, ...more)).toEqual({
         code: 2,
@@ -252,7 +252,9 @@ function testRuns(): void {
       runs('answer', 'r1', '--to', first, '--approve', '--remember', scope, ...more);
     expect(await stand('user')).toMatchObject({
       code: 2,
-      error: expect.stringContaining('--remember is checked by the tool: --module dist/worker.js'),
+      error: expect.stringContaining(
+        '--remember requires a module whose tool checks it: give --module dist/worker.js',
+      ),
     });
     expect(await stand('ever')).toMatchObject({
       code: 2,
@@ -261,7 +263,7 @@ function testRuns(): void {
     expect(await stand('user', '--until', 'soon')).toMatchObject({ code: 2 });
     expect(await runs('answer', 'r1', '--to', first, '--approve', '--until', '2040-01-01')).toMatchObject({
       code: 2,
-      error: expect.stringContaining('--until goes with --remember'),
+      error: expect.stringContaining('--until requires --remember'),
     });
     writeFileSync(
       join(folder, 'worker.mjs'),
@@ -294,7 +296,7 @@ function testRuns(): void {
     expect(JSON.parse((await runs('approvals', '--json')).out)).toMatchObject({ id: 'x1' });
     expect(await runs('revoke')).toMatchObject({ code: 2 });
     expect(await runs('revoke', 'x1')).toMatchObject({ code: 0, out: 'x1: revoked\n' });
-    expect(await runs('revoke', 'x1')).toMatchObject({ code: 1, out: 'x1: it does not stand\n' });
+    expect(await runs('revoke', 'x1')).toMatchObject({ code: 1, out: 'x1: there is no such approval\n' });
     expect(await store.approvals.listApprovals()).toEqual([]);
   });
 
@@ -359,7 +361,7 @@ function testRuns(): void {
       `call: place success {"sku":"A1"}: ${'x'.repeat(120)}…`,
       'undone: place: taken back',
       'call: place error {"sku":"B2"}: sold out',
-      'said: Both are\\nplaced\\u001b[2J',
+      'reply: Both are\\nplaced\\u001b[2J',
     ]);
     expect(JSON.parse((await runs('show', 'r1', '--json')).out)).toMatchObject({
       toolCalls: [{ status: 'success' }, { status: 'error' }],
@@ -441,13 +443,13 @@ function testRuns(): void {
     const late = await answer('r1', first, '--approve', '--by', 'clerk 8');
     expect(late).toMatchObject({ code: 1, out: '' });
     expect(late.error).toMatch(
-      /^toolwright: r1 does not wait for '\S+', but for '\S+': it was answered already, the last time by "clerk 7"\n$/,
+      /^toolwright: r1 does not wait for '\S+', but for '\S+': it was already answered, last by "clerk 7"\n$/,
     );
     await answer('r1', second, '--refuse', '--by', 'clerk 9');
     for (const more of [['--approve'], ['--to', second, '--approve']])
       expect(await runs('answer', 'r1', ...more)).toMatchObject({
         code: 1,
-        error: 'toolwright: r1 waits for no answer: it was answered already, the last time by "clerk 9"\n',
+        error: 'toolwright: r1 does not wait for an answer: it was already answered, last by "clerk 9"\n',
       });
     const given = [{ id: first, approved: true }];
     await expect(answerStoredRun({ store, runId: 'r1' }, given, { owner: 'u1' })).rejects.toMatchObject({
@@ -459,7 +461,7 @@ function testRuns(): void {
     expect(await answer('r1', first, '--approve')).toMatchObject({
       code: 1,
       error:
-        'toolwright: r1 waits for no answer: it has ended (completed); it was answered already, the last time by "clerk 9"\n',
+        'toolwright: r1 does not wait for an answer: it has ended (completed); it was already answered, last by "clerk 9"\n',
     });
     expect(placed).toBe(0);
   });
@@ -508,7 +510,7 @@ function testRuns(): void {
     for await (const { event } of answering.events('c1')) if (event.type === 'turn-end') break;
     await answering.close();
     expect((await answer('c1.1', first, '--approve')).error).toContain(
-      'c1.1 waits for no answer: it has ended (completed); it was answered already',
+      'c1.1 does not wait for an answer: it has ended (completed); it was already answered',
     );
     expect(placed).toBeLessThan(2);
   });
@@ -559,7 +561,7 @@ function testRuns(): void {
   test('cancel ends a run once, with a valid history', async () => {
     await suspend();
     expect(await runs('cancel', 'r1', '--reason', 'the shop is closed')).toMatchObject({ code: 0 });
-    expect(await runs('cancel', 'r1')).toMatchObject({ code: 1, out: 'r1: it had ended before\n' });
+    expect(await runs('cancel', 'r1')).toMatchObject({ code: 1, out: 'r1: it had already ended\n' });
     expect((await runs('show', 'r1')).out).toContain(
       'ended: aborted (The run was aborted: the shop is closed)',
     );
@@ -641,27 +643,27 @@ function testRuns(): void {
   });
 
   test.each([
-    [['list', '--status', 'odd'], '--status is running, suspended, ended'],
-    [['list', '--limit', '0'], '--limit is a whole number'],
-    [['list', '--limit', '1001'], "--limit is a whole number from 1 to 1000, not '1001'"],
+    [['list', '--status', 'odd'], '--status must be one of running, suspended, ended'],
+    [['list', '--limit', '0'], '--limit must be a whole number'],
+    [['list', '--limit', '1001'], "--limit must be a whole number from 1 to 1000, not '1001'"],
     [['show'], 'the id of the run is missing'],
     [['show', 'r9'], "the store has no run 'r9'"],
     [['cancel', 'r9'], "The store has no run 'r9'"],
     [['answer', 'r9', '--approve'], "the store has no run 'r9'"],
-    [['odd'], 'runs takes one of list, show, answer, cancel, recover'],
+    [['odd'], 'runs needs one of list, show, answer, cancel, recover'],
     [['recover'], 'the module is missing: toolwright runs recover <module>'],
     [['show', ''], 'the id of the run is missing: toolwright runs show <run>'],
-    [['list', 'r1'], "runs list takes no 'r1'"],
-    [['show', 'r1', 'r2'], "runs show takes no 'r2'"],
-    [['list', '--approve'], '--approve goes with runs answer, and not with runs list'],
+    [['list', 'r1'], "runs list does not take the argument 'r1'"],
+    [['show', 'r1', 'r2'], "runs show does not take the argument 'r2'"],
+    [['list', '--approve'], '--approve can be used with runs answer, not with runs list'],
     [
       ['answer', 'r1', '--approve', '--json'],
-      '--json goes with runs list, show, approvals, schedules, and not',
+      '--json can be used with runs list, show, approvals, schedules, not with',
     ],
-    [['show', 'r1', '--reason', 'why'], '--reason goes with runs answer, cancel, and not with runs show'],
-    [['schedules', '--limit', '5'], '--limit goes with runs list, and not with runs schedules'],
-    [['cancel', 'r1', '--by', 'me'], '--by goes with runs answer, and not with runs cancel'],
-    [['cancel', 'r1', '--on-unknown', 'ask'], '--on-unknown goes with runs recover'],
+    [['show', 'r1', '--reason', 'why'], '--reason can be used with runs answer, cancel, not with runs show'],
+    [['schedules', '--limit', '5'], '--limit can be used with runs list, not with runs schedules'],
+    [['cancel', 'r1', '--by', 'me'], '--by can be used with runs answer, not with runs cancel'],
+    [['cancel', 'r1', '--on-unknown', 'ask'], '--on-unknown can be used with runs recover'],
     [['answer', 'r1', '--approve', '--by', ''], '--by is empty'],
     [['cancel', 'r1', '--reason', ''], '--reason is empty'],
     [['list', '--after', ''], '--after is empty'],
@@ -819,13 +821,11 @@ test('a missing --store and a store that does not exist are reported in one line
   });
   expect(await runCommand(['runs', 'list', '--store', 'none.sqlite'], folder)).toMatchObject({
     code: 1,
-    error: expect.stringContaining('there is no file'),
+    error: expect.stringContaining('none.sqlite does not exist'),
   });
   expect(await runCommand(['runs', 'list', '--store', 'postgrs://127.0.0.1/shop'], folder)).toMatchObject({
     code: 2,
-    error: expect.stringMatching(
-      /there are no stores at postgrs:\/\/…: postgres:\/\/…, or the path[^\n]+\n$/,
-    ),
+    error: expect.stringMatching(/postgrs:\/\/… is not supported: give postgres:\/\/…, or the path[^\n]+\n$/),
   });
   for (const [where, problem] of [
     ['//nobody@127.0.0.1:1/none?schema=My', "schema is 'My'"],
@@ -843,9 +843,9 @@ test('a missing --store and a store that does not exist are reported in one line
     ],
     [
       '//nobody@127.0.0.1:1/none?sslmode=disable&schma=shop',
-      '--store has ?schma=, which says nothing: did you mean ?schema=',
+      '--store has the unknown parameter ?schma=: did you mean ?schema=',
     ],
-    ['/127.0.0.1/none', 'there are no stores at postgres:/…: postgres://…, or the path'],
+    ['/127.0.0.1/none', 'postgres:/… is not supported: give postgres://…, or the path'],
     ['//nobody@127.0.0.1:1/none?schema=%zz', "schema is '%zz'"],
     ['//hello there', '--store cannot be read'],
   ]) {
@@ -857,12 +857,12 @@ test('a missing --store and a store that does not exist are reported in one line
   }
   expect(await runCommand(['runs', 'list', '--store', ''], folder)).toMatchObject({
     code: 2,
-    error: expect.stringContaining('--store is empty: postgres://user@host'),
+    error: expect.stringContaining('--store is empty: give postgres://user@host'),
   });
   expect(await runCommand(['runs', 'list', '--store', '.'], folder)).toEqual({
     code: 2,
     out: '',
-    error: `toolwright: --store: ${folder} is a folder: name the file of the store in it\n`,
+    error: `toolwright: --store: ${folder} is a folder: give the path of the store’s file in it\n`,
   });
   rmSync(folder, { recursive: true });
 });

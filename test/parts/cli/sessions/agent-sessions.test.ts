@@ -46,6 +46,6 @@ describe('sessions of toolwright agent', () => {
     close();
     expect(readdirSync(root)).toEqual(['loud']);
     expect(existsSync(join(root, 'loud', 'lock'))).toBe(false);
-    expect(() => sessions.open('loud', '/y')).toThrow('the session loud is over /x');
+    expect(() => sessions.open('loud', '/y')).toThrow('the session loud belongs to /x');
   });
 });
