@@ -6,7 +6,7 @@ import { type BuiltProject, builtProject, toolFile } from './built-project.js';
 
 const COMMAND = builtFile('dist/src/dev/cli/main.js');
 const GENERATED = 'src/toolwright.gen.ts';
-const FAULT = 'src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON does not have.';
+const FAULT = 'src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON cannot represent.';
 
 const toolset = (type: string) =>
   `import { Tool } from 'toolwright/decorators';\nexport class Tools {\n  @Tool('A') a(x: ${type}) { return typeof x; }\n}\n`;

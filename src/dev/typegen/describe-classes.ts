@@ -59,11 +59,11 @@ export function describeClasses(view: CompilerView): {
   // A DTO class may add further ones, and so may a service.
   for (const [node, symbol] of dataClasses) {
     const reference = classReference(node, view);
-    if (reference === undefined) throw new TypeError(`${symbol.name} was referred to and is not exported`);
+    if (reference === undefined) throw new TypeError(`${symbol.name} is referenced but not exported`);
     const walk = openWalk(scan, 'in');
     const properties = dataProperties(view.declaredType(symbol), walk);
     const fix =
-      'a type that JSON has, @Param({ schema: … }) on the property, or @Exclude() if it is not an argument';
+      'a type that JSON supports, @Param({ schema: … }) on the property, or @Exclude() if it is not an argument';
     reportWalk(walk, scan, { node, where: symbol.name, fix });
     const name = reference.origin.localName ?? reference.name;
     drafts.push({ reference, name, properties, ...definitionsOf(walk) });
@@ -92,7 +92,7 @@ function describeToolset(node: SyntaxNode, scan: ProjectScan): ClassDraft | unde
     scan.warnings.push({
       ...view.lineOf(node),
       where: name,
-      problem: 'is not exported, so that nothing can be generated for it',
+      problem: 'is not exported, so nothing can be generated for it',
       fix: `export class ${name}, at the top of its file`,
     });
     return undefined;
@@ -158,7 +158,7 @@ function findToolsets({ view, faults }: ProjectScan): readonly SyntaxNode[] {
     faults.push({
       ...view.lineOf(node),
       where: name,
-      problem: 'is a generic toolset, and nothing says what its type parameters are',
+      problem: 'is a generic toolset whose type parameters are unknown',
       fix: `abstract class ${name}<…> without @Toolset, and @Toolset() class … extends ${name}<Order>`,
     });
   }
@@ -183,7 +183,7 @@ function isToolMethod(member: SyntaxNode, view: CompilerView): boolean {
 }
 
 const AS_DATA =
-  'an interface of its data, @Param({ schema: … }), or a DTO class with decorators on its properties';
+  'an interface for its data, @Param({ schema: … }), or a DTO class with decorators on its properties';
 
 /**
  * How a class in arguments is described. Instances are created of DTO classes: classes with decorated properties, or
@@ -208,7 +208,7 @@ function referToClass(symbol: SymbolHandle, scan: ProjectScan): ClassReference {
     fix,
   });
   if (!isDto && method !== undefined)
-    return refused(`which has methods (${method.name?.text ?? '[…]'}) and so is more than data`);
+    return refused(`which has methods (${method.name?.text ?? '[…]'}), so JSON cannot represent it`);
   if ((node.typeParameters ?? []).length > 0) return { kind: 'structural' };
   if (view.hasModifier(node, 'AbstractKeyword'))
     return refused('whose constructor cannot be called, because it is abstract');
@@ -217,7 +217,7 @@ function referToClass(symbol: SymbolHandle, scan: ProjectScan): ClassReference {
   const isNeeded = ({ questionToken, initializer, dotDotDotToken }: SyntaxNode) =>
     !questionToken && !initializer && !dotDotDotToken;
   if (parameters.some(isNeeded) && (body?.statements ?? []).length > 0)
-    return refused('whose constructor works with arguments');
+    return refused('whose constructor uses its arguments');
   const reference = classReference(node, view);
   if (reference === undefined && view.fileOf(node).isDeclaration) return { kind: 'structural' };
   if (reference === undefined) return refused('which is not exported', `export class ${name}`);
@@ -501,7 +501,7 @@ interface FoundMethod {
   readonly isInherited: boolean;
 }
 
-const FIX = 'a type that JSON has, or @Param({ schema: … })';
+const FIX = 'a type that JSON supports, or @Param({ schema: … })';
 
 /** Describes a tool method: its texts, parameters and result. */
 function describeMethod(found: FoundMethod, scan: ProjectScan): DescribedTool {
@@ -569,8 +569,8 @@ function reportNameless(
     faults.push({
       ...view.lineOf(node),
       where: `${where}, parameter #${index}`,
-      problem: 'is destructured, so that it has no name to offer',
-      fix: '@Args() before it where it takes all arguments; otherwise a name, or @Param({ name })',
+      problem: 'is destructured, so it has no name for the model',
+      fix: '@Args() before it if it takes all arguments; otherwise a name, or @Param({ name })',
     });
   }
 }
@@ -586,14 +586,14 @@ function commentFindings(
     : [...params.keys()].filter((param) => !names.has(param.split(/[.[]/)[0]));
   return [
     ...unknown.map((param) => ({
-      problem: `its comment describes a parameter ${param}, which it does not have`,
-      fix: `@param with one of ${[...names].join(', ') || 'its parameters (there are none)'}`,
+      problem: `its comment describes the parameter ${param}, which does not exist`,
+      fix: `@param with one of ${[...names].join(', ') || 'its parameters (it has no parameters)'}`,
     })),
     ...tags
       .filter(({ name }) => VALUE_TAGS.has(name))
       .map(({ name }) => ({
-        problem: `its comment has a @${name} that belongs to no parameter`,
-        fix: `@${name} behind the words of a @param`,
+        problem: `its comment has a @${name} outside a @param`,
+        fix: `@${name} after the text of a @param`,
       })),
   ];
 }

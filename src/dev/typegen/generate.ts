@@ -31,7 +31,7 @@ export interface Generated {
   readonly tools: number;
   readonly faults: readonly Finding[];
   readonly warnings: readonly Finding[];
-  /** The line that the project lacks if none of its files imports the generated file. */
+  /** The missing import line, if no file of the project imports the generated file. */
   readonly missingImport?: string;
 }
 
@@ -86,8 +86,8 @@ function cyclesOf(drafts: readonly ClassDraft[], outFile: string, view: Compiler
       cycles.push({
         ...view.lineOf(node),
         where: name,
-        problem: `stands in a file that imports the generated file ('${specifier}'), which imports ${name}: a cycle, in which a class may be used before it exists`,
-        fix: `${name} in a file of its own, and the import of '${posix.basename(specifier)}' only where the tools are discovered`,
+        problem: `is in a file that imports the generated file ('${specifier}'), which imports ${name}: in this cycle, a class may be used before it is defined`,
+        fix: `${name} in a separate file, and the import of '${posix.basename(specifier)}' only in the file that discovers the tools`,
       });
     }
   }

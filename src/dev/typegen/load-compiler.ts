@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { join, posix } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** A compiler, or why there is none, as a sentence for the user. */
+/** A compiler, or the reason why it is missing, as a sentence for the user. */
 type LoadedCompiler =
   | { readonly ok: true; readonly compiler: Compiler }
   | { readonly ok: false; readonly problem: string };
@@ -19,7 +19,7 @@ export async function loadCompiler(folder: string): Promise<LoadedCompiler> {
   } catch {
     return {
       ok: false,
-      problem: `there is no TypeScript in ${folder}: npm install --save-dev typescript`,
+      problem: `TypeScript is not installed in ${folder}: npm install --save-dev typescript`,
     };
   }
   const { version } = require(manifest) as { readonly version: string };
@@ -30,12 +30,10 @@ export async function loadCompiler(folder: string): Promise<LoadedCompiler> {
   const dialect = NATIVE_DIALECTS.get(minor);
   const compiler = dialect && (await loadNative(require, dialect, version));
   if (compiler !== undefined) return { ok: true, compiler };
-  const working = [...CLASSIC_VERSIONS, ...NATIVE_DIALECTS.keys()]
-    .join(', ')
-    .replace(/, (?=[^,]+$)/, ' and ');
+  const working = [...CLASSIC_VERSIONS, ...NATIVE_DIALECTS.keys()].join(', ').replace(/, (?=[^,]+$)/, ' or ');
   return {
     ok: false,
-    problem: `TypeScript ${version} in ${folder} is not supported: ${working} work`,
+    problem: `TypeScript ${version} in ${folder} is not supported; install ${working}`,
   };
 }
 
@@ -66,7 +64,7 @@ function nativeCompiler(version: string, dialect: NativeDialect, api: NativeModu
       running ??= new api.API({ cwd: posix.dirname(path) });
       opened = dialect.open(running, path, opened);
       const { project } = opened;
-      if (project === undefined) throw new Error(`TypeScript ${version} opened no project at ${path}`);
+      if (project === undefined) throw new Error(`TypeScript ${version} did not open the project ${path}`);
       const { program, ...parts } = project;
       const names = program.getSourceFileNames();
       // Handles contain normalized paths: in lower case if the file system ignores case.

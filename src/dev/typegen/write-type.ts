@@ -151,7 +151,7 @@ function writeOne(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const is = (...flags: readonly string[]) => view.hasFlag(type, ...flags);
   if (is('Any', 'Unknown')) {
     if (direction === 'in')
-      walk.warnings.push({ path, problem: `is ${view.textOf(type)}: nothing is checked about it` });
+      walk.warnings.push({ path, problem: `is ${view.textOf(type)}, so its values are not validated` });
     return {};
   }
   if (is(...LITERALS)) return literalSchema([type], view, direction);
@@ -168,13 +168,13 @@ function writeOne(place: TypePlace, walk: TypeWalk): WrittenSchema {
     if (value !== undefined) return writeOne({ ...place, type: value, node: undefined }, walk);
   }
   if (is('Intersection', 'Object')) return writeObjectType(place, walk);
-  if (is('Never')) return fault(walk, path, { problem: 'is never: no value fits it' });
+  if (is('Never')) return fault(walk, path, { problem: 'is never, which accepts no value' });
   if (is('ESSymbol', 'UniqueESSymbol')) {
     if (direction === 'out') return { type: 'string' };
-    return fault(walk, path, { problem: 'is a symbol, which JSON does not have' });
+    return fault(walk, path, { problem: 'is a symbol, which JSON cannot represent' });
   }
   return fault(walk, path, {
-    problem: `is ${view.textOf(type)}, a generic type that is not resolved here`,
+    problem: `is ${view.textOf(type)}, a generic type that is not resolved`,
     fix: 'a concrete type, or a class that extends the generic one with concrete types',
   });
 }
@@ -236,7 +236,7 @@ function writeObjectType(place: TypePlace, walk: TypeWalk): WrittenSchema {
   if (view.callSignatures(type).length > 0) {
     // JSON has no functions: refused in arguments, omitted in results.
     if (direction === 'out') return {};
-    return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
+    return fault(walk, path, { problem: 'is a function, which JSON cannot represent' });
   }
   if (direction === 'out' && isIterable(type, view)) return {};
   const symbol = view.hasFlag(type, 'Intersection') ? undefined : view.symbolOf(type);
@@ -323,7 +323,7 @@ function writeExtendedList(list: TypeHandle, { type, path }: TypePlace, walk: Ty
   const symbol = view.symbolOf(type);
   if (view.isClass(symbol) && walk.direction === 'in')
     return fault(walk, path, {
-      problem: `is the class ${symbol.name}, which extends a list; JSON has plain lists only`,
+      problem: `is the class ${symbol.name}, which extends a list; JSON only supports plain lists`,
       fix: 'the type of the list itself: string[]',
     });
   const comment = typeComment(type, view);
@@ -359,7 +359,7 @@ function guarded(
   }
   if (open.length >= MAX_DEPTH)
     return fault(walk, path.slice(0, 80), {
-      problem: `has a type that does not end: ${view.textOf(type)}`,
+      problem: `has an infinitely nested type: ${view.textOf(type)}`,
     });
   const opened: { readonly key: string; name?: string } = { key };
   open.push(opened);
@@ -399,7 +399,7 @@ function writeProperties(place: TypePlace, walk: TypeWalk): WrittenSchema {
     const shown = [...methods.slice(0, 3), ...(methods.length > 3 ? ['…'] : [])].join(', ');
     if (methods.length > 0)
       return fault(walk, path, {
-        problem: `is ${view.textOf(type)}, which has methods (${shown}) and so is more than data`,
+        problem: `is ${view.textOf(type)}, which has methods (${shown}), so JSON cannot represent it`,
         fix: 'a type with only the fields that the model sends; objects of the application come from `context.scope`',
       });
   }
@@ -460,7 +460,7 @@ function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): Writ
   walk.properties += 1;
   if (walk.properties === MOST_PROPERTIES + 1)
     fault(walk, '', {
-      problem: `has a type of more than ${MOST_PROPERTIES} properties, nested ones included`,
+      problem: `has a type with more than ${MOST_PROPERTIES} properties, including nested properties`,
     });
   if (walk.properties > MOST_PROPERTIES) return undefined;
   const isFunction = (part: TypeHandle) =>
@@ -609,7 +609,7 @@ const writeMap: StandardWriter = ({ type, node, path }, walk) => {
   const foreign = keys.find((part) => view.hasFlag(part, ...NO_KEYS));
   if (foreign !== undefined)
     return fault(walk, path, {
-      problem: `is a Map whose keys are ${view.textOf(foreign)}: names in JSON are texts`,
+      problem: `is a Map whose keys are ${view.textOf(foreign)}: property names in JSON are strings`,
       fix: 'a Map whose keys are strings or numbers, or a list of pairs',
     });
   const values = value === undefined ? {} : writeSchema({ type: value, path: `${path}{}` }, walk);
@@ -672,7 +672,7 @@ function onlyResults(names: readonly string[], result: StandardWriter, problem: 
   return names.map((name): Row => [[name], refused(problem(name)), result]);
 }
 
-const buffer = (name: string) => `is an ${name}, which JSON cannot carry; a Uint8Array can be`;
+const buffer = (name: string) => `is an ${name}, which JSON cannot represent; a Uint8Array is supported`;
 
 /** In results, binary data is the name of a file, a `Set` is a list, and an error has its message. */
 const ROWS: readonly Row[] = [
@@ -686,12 +686,12 @@ const ROWS: readonly Row[] = [
   [['Number'], NUMBER, NUMBER],
   [['Boolean'], BOOLEAN, BOOLEAN],
   [['Object'], ANY_VALUE, ANY_VALUE],
-  [['Function', 'CallableFunction'], refused('is a function, which JSON cannot carry'), ANY_VALUE],
-  [['Promise', 'PromiseLike'], refused('is a promise, which JSON cannot carry'), ANY_VALUE],
-  [['RegExp'], refused('is a regular expression, which JSON cannot carry'), TEXT],
+  [['Function', 'CallableFunction'], refused('is a function, which JSON cannot represent'), ANY_VALUE],
+  [['Promise', 'PromiseLike'], refused('is a promise, which JSON cannot represent'), ANY_VALUE],
+  [['RegExp'], refused('is a regular expression, which JSON cannot represent'), TEXT],
   [
     ['Error'],
-    refused('is an error, which JSON cannot carry'),
+    refused('is an error, which JSON cannot represent'),
     always({ type: 'object', properties: { message: { type: 'string' } }, required: ['message'] }),
   ],
   ...onlyResults(BYTES, TEXT, buffer),
@@ -707,7 +707,7 @@ const ROWS: readonly Row[] = [
       ...['FormData', 'Request', 'Response', 'Headers'],
     ],
     ANY_VALUE,
-    (name) => `is a ${name}, which JSON cannot carry`,
+    (name) => `is a ${name}, which JSON cannot represent`,
   ),
 ];
 

@@ -143,10 +143,10 @@ describe('toolwright generate', () => {
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(error).toContain('2 problems prevent the generation:');
     expect(error).toContain(
-      '1. src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON does not have.',
+      '1. src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON cannot represent.',
     );
     expect(error).toContain(
-      '2. src/tools.ts:3 Tools.a, parameter y: y is a function, which JSON cannot carry.',
+      '2. src/tools.ts:3 Tools.a, parameter y: y is a function, which JSON cannot represent.',
     );
     expect(error).toContain('   Write instead: ');
     expect(existsSync(join(project.folder, 'src/toolwright.gen.ts'))).toBe(false);
@@ -217,7 +217,7 @@ describe('toolwright generate', () => {
   });
 });
 
-const NOT_SUPPORTED = 'is not supported: 5.9, 6.0, 7.0 and 7.1 work';
+const NOT_SUPPORTED = 'is not supported; install 5.9, 6.0, 7.0 or 7.1';
 
 describe('the compiler', () => {
   test.each(VERSIONS)('is the project’s TypeScript: %s generates, checks and watches', async (version) => {

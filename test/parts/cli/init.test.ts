@@ -359,7 +359,7 @@ describe('toolwright init', () => {
       code: 1,
       out: '',
       error: expect.stringMatching(
-        /^toolwright: there is no TypeScript in .*npm install --save-dev typescript\n$/,
+        /^toolwright: TypeScript is not installed in .*npm install --save-dev typescript\n$/,
       ),
     });
     expect(existsSync(join(project.folder, 'tsconfig.json'))).toBe(false);

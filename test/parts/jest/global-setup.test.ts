@@ -13,7 +13,7 @@ test('Jest’s globalSetup generates in rootDir, and rejects with the errors of 
   expect(readFileSync(join(project.folder, 'src/toolwright.gen.ts'), 'utf8')).toContain("name: 'x'");
   project.write('src/tools.ts', TOOLS.replace('x: string', 'x: symbol'));
   await expect(generateBeforeTests({ rootDir: project.folder })).rejects.toThrow(
-    'src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON does not have.',
+    'src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON cannot represent.',
   );
 });
 

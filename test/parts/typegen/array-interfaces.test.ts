@@ -46,6 +46,6 @@ test('a class that extends Array is reported', async () => {
     'export class List extends Array<string> {}',
   );
   expect(faults.map(({ problem }) => problem)).toEqual([
-    'is the class List, which extends a list; JSON has plain lists only',
+    'is the class List, which extends a list; JSON only supports plain lists',
   ]);
 });

@@ -48,7 +48,7 @@ test('toolwright generate reports a property of a DTO class that holds a functio
      export class Order { @IsEmail() email!: string; total = () => 1; }`,
   );
   expect(faults.map(({ path, problem }) => [path, problem])).toEqual([
-    ['total', 'is a function, which JSON cannot carry'],
+    ['total', 'is a function, which JSON cannot represent'],
   ]);
 });
 

@@ -111,7 +111,7 @@ const CASES: readonly (readonly [
       before: 'export class P { x: number; constructor(at: { x: number }) { this.x = at.x; } }',
       param: 'x: P',
       path: 'x',
-      problem: 'is the class P, whose constructor works with arguments',
+      problem: 'is the class P, whose constructor uses its arguments',
     },
   ],
   [
@@ -129,7 +129,7 @@ const CASES: readonly (readonly [
       before: 'type Deep<T> = { value: T; next?: Deep<T[]> };',
       param: 'x: Deep<string>',
       path: '',
-      problem: 'has a type that does not end',
+      problem: 'has an infinitely nested type',
     },
   ],
   [
@@ -173,7 +173,7 @@ describe('types without a schema are reported with their place', () => {
     const before = `type Digit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9';
       type Wide = { [name in \`p\${Digit}\${Digit}\${Digit}\`]: { a: string; b: string } };`;
     const { faults, warnings } = await generateTool('  @Tool() run(x: Wide): Wide { return x; }', before);
-    const problem = 'has a type of more than 2000 properties, nested ones included';
+    const problem = 'has a type with more than 2000 properties, including nested properties';
     expect(faults).toMatchObject([{ where: 'Tools.run, parameter x', path: '', problem }]);
     expect(warnings).toMatchObject([{ where: 'Tools.run, its result', path: '', problem }]);
   });
@@ -198,8 +198,8 @@ describe('toolwright generate refuses what discovery cannot use', () => {
       '  @Tool() run({ a }: { a: string },\n  b: number) {}\n  @Tool() lone({ a }: { a: string }) {}',
     );
     expect(faults.map(({ where, problem, line }) => [where, problem, line])).toEqual([
-      ['Tools.run, parameter #0', 'is destructured, so that it has no name to offer', 4],
-      ['Tools.lone, parameter #0', 'is destructured, so that it has no name to offer', 6],
+      ['Tools.run, parameter #0', 'is destructured, so it has no name for the model', 4],
+      ['Tools.lone, parameter #0', 'is destructured, so it has no name for the model', 6],
     ]);
   });
 
@@ -224,7 +224,7 @@ describe('toolwright generate refuses what discovery cannot use', () => {
         @Toolset() export class Closed extends Base<string> {}`,
     });
     expect(faults.map(({ where, problem, line }) => [where, problem, line])).toEqual([
-      ['Open', 'is a generic toolset, and nothing says what its type parameters are', 2],
+      ['Open', 'is a generic toolset whose type parameters are unknown', 2],
     ]);
   });
 });
@@ -245,8 +245,8 @@ describe('a class whose file imports the generated file', () => {
       where: 'Tools',
       file: expect.stringMatching(/src\/tools\.ts$/),
     });
-    expect(fault?.problem).toMatch(/^stands in a file that imports the generated file \('\S+toolwright\.gen/);
-    expect(fault?.fix).toContain('a file of its own');
+    expect(fault?.problem).toMatch(/^is in a file that imports the generated file \('\S+toolwright\.gen/);
+    expect(fault?.fix).toContain('a separate file');
   });
 
   test.each(VERSIONS)(
@@ -335,7 +335,7 @@ describe('toolwright generate warns about', () => {
     });
     expect(tools).toBe(0);
     expect(warnings.map(({ where, problem }) => `${where} ${problem}`)).toEqual([
-      'Hidden is not exported, so that nothing can be generated for it',
+      'Hidden is not exported, so nothing can be generated for it',
     ]);
   });
 
@@ -354,7 +354,7 @@ describe('toolwright generate warns about', () => {
       '  /** @param old The old name */\n  @Tool() run(fresh: string) {}',
     );
     expect(warnings.map(({ problem }) => problem)).toEqual([
-      'its comment describes a parameter old, which it does not have',
+      'its comment describes the parameter old, which does not exist',
     ]);
   });
 });

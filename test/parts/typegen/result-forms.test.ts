@@ -131,7 +131,7 @@ test.each([
 test.each(['DataView', 'Int16Array', 'BigInt64Array'])('a parameter of type %s is reported', async (type) => {
   const { faults } = await generateTool(`  @Tool() run(it: ${type}) { return it; }`);
   expect(faults).toEqual([
-    expect.objectContaining({ problem: expect.stringContaining('JSON cannot carry') }),
+    expect.objectContaining({ problem: expect.stringContaining('JSON cannot represent') }),
   ]);
 });
 

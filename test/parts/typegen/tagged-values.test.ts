@@ -119,7 +119,7 @@ describe('tags of a parameter in the comment of its method', () => {
   ])('%s gives a warning because the tag belongs to no parameter', async (comment, name) => {
     const { warnings } = await commented(comment);
     expect(warnings).toMatchObject([
-      { where: 'Tools.run', problem: `its comment has a @${name} that belongs to no parameter` },
+      { where: 'Tools.run', problem: `its comment has a @${name} outside a @param` },
     ]);
   });
 
