@@ -113,13 +113,13 @@ async function openPart<Part>(option: string, given: unknown, kind: PartKind<Par
   const found = readNamed(given, option, Object.keys(named));
   if (found !== undefined) return (named[found.name] as (typeof named)[string])(found.settings);
   if (rule.accepts(given)) return given as Part;
-  const problem = `what is given is not ${what}`;
+  const problem = `the value is not ${what}`;
   throw new InvalidOptionsError([{ where: what, option: '', problem, fix: rule.fix }]);
 }
 
 const STORE: OptionRule = {
   accepts: keepsConversations,
-  fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store that keeps conversations",
+  fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store that supports conversations",
 };
 
 /**
@@ -141,8 +141,8 @@ function readNamed(
   }
   const [entry, second] = typeof given === 'string' ? [[given, {}] as const] : Object.entries(given);
   if (entry === undefined || second !== undefined) {
-    const found = entry === undefined ? 'none' : 'several';
-    throw wrong(`${of} is to be one name with its settings, and has ${found}`, `{ ${names[0]}: { … } }`);
+    const found = entry === undefined ? 'no name' : 'several names';
+    throw wrong(`${of} must be one name with its settings, but has ${found}`, `{ ${names[0]}: { … } }`);
   }
   const [name, settings] = entry;
   if (!isRecord(settings)) throw wrong(`the settings of '${name}' are not an object`, `{ ${name}: { … } }`);
@@ -182,8 +182,8 @@ async function openToolbox(toolbox: Toolbox, around: ToolboxDeps): Promise<ToolR
     const lost = (what: string, option: string): InvalidOption => ({
       where: 'toolbox',
       option: '',
-      problem: `the registry has ${what} of its own, which would not be heard`,
-      fix: `${option}: … of createAgent, and a registry without`,
+      problem: `the registry has ${what}, which would be ignored`,
+      fix: `${option}: … of createAgent, and a registry without ${what}`,
     });
     refuseOptions([
       ...(toolbox.policies.length > 0 ? [lost('a policy', 'policy')] : []),
@@ -215,7 +215,7 @@ function mistakenFor(toolbox: unknown, maker: unknown): Pick<InvalidOption, 'pro
   const fix = 'add @Toolset() before the class, and @Tool(…) before its methods';
   if (typeof toolbox === 'function') {
     if (isClass(toolbox)) return { problem: `the class ${toolbox.name} has no tools`, fix };
-    return { problem: 'a function is not a toolbox', fix: 'the tool that it gives: defineTool({ … })' };
+    return { problem: 'a function is not a toolbox', fix: 'the tool itself: defineTool({ … })' };
   }
   if (typeof maker !== 'function' || maker === Object || 'execute' in (toolbox as object)) return undefined;
   return { problem: `an instance of ${maker.name} has no tools`, fix };
@@ -244,9 +244,9 @@ async function openToolboxes(
       const rest = again.length > MOST_NAMED ? ', …' : '';
       const problem =
         again.length === 1
-          ? `${at} has a tool ${shown[0]}, which ${other} has, too`
-          : `${at} has ${again.length} tools that ${other} has, too: ${shown.join(', ')}${rest}`;
-      faults.add(at, { problem, fix: '@Toolset({ prefix }) for one of them, or one of them left out' });
+          ? `${at} and ${other} both have a tool ${shown[0]}`
+          : `${at} and ${other} have ${again.length} tools with the same names: ${shown.join(', ')}${rest}`;
+      faults.add(at, { problem, fix: '@Toolset({ prefix }) for one of them, or only one of them' });
     }
     for (const name of names) places.set(name, at);
     tools.merge(open);
@@ -316,7 +316,7 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     return tools ?? [];
   },
   async tasks(settings) {
-    const wrong = { where: 'tasks', problem: 'tasks have no settings', fix: "'tasks'" };
+    const wrong = { where: 'tasks', problem: "the toolbox 'tasks' has no settings", fix: "'tasks'" };
     refuseOptions(Object.keys(settings).map((option) => ({ ...wrong, option })));
     const { taskTools } = await import('../tasks/index.js');
     return taskTools();
@@ -388,7 +388,7 @@ async function readDocument(document: unknown, base: string): Promise<unknown> {
 }
 
 function missingStore(what: string): readonly InvalidOption[] {
-  const problem = `the agent has no store that keeps ${what}`;
+  const problem = `the agent has no store that supports ${what}`;
   return [{ where: 'store', option: '', problem, fix: `${STORE_FIX} of createAgent` }];
 }
 
@@ -536,7 +536,7 @@ async function openPermissions({
   if ('policy' in given && typeof given.policy === 'function') {
     if (folderConfigFile !== undefined)
       faults.add('permissions', {
-        problem: 'permissions are made already, and folderConfigFile has a say in them',
+        problem: 'permissions is a Permissions object, which folderConfigFile cannot restrict',
         fix: "permissions: { mode: 'ask', rules: […] }",
       });
     return given as Permissions;
@@ -572,8 +572,8 @@ async function addToolboxes(
   const isThere = statSync(given, { throwIfNoEntry: false })?.isDirectory() === true;
   if (!isThere)
     faults.add('folder', {
-      problem: `folder is ${given}, which is not a folder`,
-      fix: 'folder: process.cwd(), or the path of another folder that is there',
+      problem: `folder is ${given}, which is not an existing folder`,
+      fix: 'folder: process.cwd(), or the path of an existing folder',
     });
   // Use another folder to report all other mistakes; nothing runs.
   const folder = isThere ? given : process.cwd();
@@ -595,11 +595,11 @@ async function addStore({
   const { store: given, engine, conversations } = options;
   if (engine === undefined && conversations?.jobConcurrency !== undefined)
     faults.add('conversations.jobConcurrency', {
-      problem: 'conversations.jobConcurrency is of the jobs of an engine, and there is no engine',
+      problem: 'conversations.jobConcurrency applies to the jobs of an engine, but engine is missing',
       fix: 'no jobConcurrency',
     });
   if (given === undefined) {
-    const problem = 'store is missing, which keeps the jobs of engine';
+    const problem = 'store is missing; engine needs it for its jobs';
     if (engine !== undefined) faults.add('store', { problem, fix: STORE_FIX });
     return undefined;
   }
@@ -611,7 +611,7 @@ async function addStore({
     : given;
   const store = await faults.of('store', () => openPart('store', usable, stores), given);
   if (engine !== undefined && store !== undefined && !keepsJobs(store)) {
-    const problem = 'store keeps no jobs, and those of engine are to be kept';
+    const problem = 'store does not support jobs, which engine needs';
     faults.add('store', { problem, fix: STORE_FIX });
   }
   return store;

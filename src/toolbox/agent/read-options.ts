@@ -54,7 +54,7 @@ export function adviseForFile<Fault extends InvalidOption>(fault: Fault): Fault 
   return { ...fault, fix: fix === '' ? `no ${name}: ${ONLY_CODE}` : asJson(fix, name) };
 }
 
-const ONLY_CODE = 'it is for code, and a file cannot say it';
+const ONLY_CODE = 'it can be set only in code';
 
 function isForFiles(option: string): boolean {
   const schema = AGENT_OPTIONS.rules.get(option)?.schema;
@@ -112,7 +112,7 @@ export function readConfigFile(name: string): ConfigFile {
   const read = Object.entries(options).flatMap(([key, value]) => {
     if (!ABOUT_FILES.includes(key))
       return [[key, values.read(value, key, NO_SECRETS.includes(key) ? 'text' : 'plain')]];
-    const problem = `${key} is for code, and not for a file`;
+    const problem = `${key} can be set only in code`;
     faults.push({ where: path, option: key, problem, fix: `no ${key}` });
     return [];
   });
@@ -181,7 +181,7 @@ function parse(
     const lines = text.split('\n');
     const wrong = lines.findIndex((_, index) => !mayGoOn(`${lines.slice(0, index + 1).join('\n')}\n`));
     const line = wrong === -1 ? lines.length : wrong + 1;
-    throw refused(`it is not JSON: line ${line} is wrong`, content);
+    throw refused(`it is not valid JSON (line ${line})`, content);
   }
   if (!isRecord(value)) throw refused('it is not a JSON object', content);
   return value;
@@ -214,8 +214,8 @@ class FileValues {
   read(value: unknown, at: string, texts: Texts): unknown {
     if (typeof value === 'string') {
       const isSecret = texts === 'secret' || (texts === 'plain' && KNOWN_SECRETS.mask(value) !== value);
-      const fix = '{ "env": "NAME" }, the name of a variable';
-      if (isSecret && value !== '') this.#add(at, `${at} is a secret that stands in the file`, fix);
+      const fix = '{ "env": "NAME" }, with the name of an environment variable';
+      if (isSecret && value !== '') this.#add(at, `${at} contains a secret as plain text`, fix);
       return value;
     }
     if (Array.isArray(value)) return value.map((one, index) => this.read(one, `${at}[${index}]`, texts));
@@ -225,7 +225,11 @@ class FileValues {
       const { env } = value;
       const found = process.env[env];
       if (found !== undefined && found !== '') return found;
-      this.#add(at, `${at} is the variable ${env}, which is not set`, `${env}=… in the environment`);
+      this.#add(
+        at,
+        `${at} refers to the environment variable ${env}, which is not set`,
+        `${env}=… in the environment`,
+      );
       return 'unset';
     }
     return Object.fromEntries(
@@ -346,7 +350,7 @@ function readFolderPermissions(
 function ignoredPart(name: string, { path }: ConfigFile): AuthorFault {
   return {
     where: path,
-    problem: `'${name}' of a file that the folder brings with it is not heard`,
+    problem: `'${name}' is ignored in a file that comes with the folder`,
     fix: 'configFile, for a file that you trust',
   };
 }
@@ -452,12 +456,12 @@ function describeFailure(option: string, error: unknown): Pick<InvalidOption, 'p
     return { problem: `${option} needs the package ${missing}`, fix: `npm install ${missing}` };
   const { path, fix: ofError } = isRecord(error) ? error : {};
   if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '') && typeof path === 'string')
-    return { problem: `${option} names ${path}, which is not there`, fix: 'a path that is there' };
+    return { problem: `${option} refers to ${path}, which does not exist`, fix: 'an existing path' };
   let fix = `another ${option}`;
-  if (option === 'store') fix = 'store: one that this process can open, in a folder that is there';
-  if (option.startsWith('mcp.')) fix = `${option}: a program that starts, or an address that answers`;
+  if (option === 'store') fix = 'store: another store that this process can open, in an existing folder';
+  if (option.startsWith('mcp.')) fix = `${option}: a command that starts, or a URL that responds`;
   if (typeof ofError === 'string') fix = `${option}: ${ofError}`;
-  return { problem: `${option} could not be made: ${message.replace(/\.$/, '')}`, fix };
+  return { problem: `${option} could not be set up: ${message.replace(/\.$/, '')}`, fix };
 }
 
 /** The system's error code: `ENOENT`. */

@@ -163,8 +163,8 @@ export class Agents {
 
   /**
    * Starts an agent in the background; its answer is the completion of the call. If the caller does not receive
-   * completions, the call waits for it, as for all background work. Nobody can approve calls of the agent: it fails
-   * then.
+   * completions, the call waits for it, as for all background work. Calls of the agent cannot be approved: the agent
+   * fails if a call needs an approval.
    */
   async spawn({ agent, task }: AgentTask, context: ToolContext): Promise<ToolResult> {
     const tool = this.toolOf(agent);
@@ -174,7 +174,7 @@ export class Agents {
     this.#spawnedCount += 1;
     const id = `agent_${this.#spawnedCount}`;
     const spawned = new SpawnedAgent(id, keyOfPlace(context), { agent, task });
-    const unfollow = onAbort(context.signal, () => spawned.end('ended early'));
+    const unfollow = onAbort(context.signal, () => spawned.end('cancelled'));
     this.#spawned.set(id, spawned);
     const ended = [...this.#spawned.values()].filter(({ hasEnded }) => hasEnded);
     for (const { id: old } of ended.slice(0, Math.max(0, ended.length - MOST_ENDED)))
@@ -182,7 +182,7 @@ export class Agents {
     const signal = AbortSignal.any([context.signal, spawned.stopped]);
     return context.background(
       () => spawned.run(() => runAgentOf(tool, { task }, { context, signal })).finally(unfollow),
-      `${spawned.id} has begun. Its answer will follow; agent_status tells how it stands, cancel_agent ends it.`,
+      `${spawned.id} was started. Its answer will follow. agent_status returns its status, cancel_agent cancels it.`,
     );
   }
 
@@ -204,9 +204,9 @@ export class Agents {
   cancel(id: string, context: ToolContext | undefined): ToolResult {
     const found = this.#findSpawned(id, context);
     if (found instanceof ToolResult) return found;
-    if (found.hasEnded) return toolResult(`It had ended already. ${found.describe()}`);
+    if (found.hasEnded) return toolResult(`It has already ended. ${found.describe()}`);
     found.cancel();
-    return toolResult(`${id} is ended.`);
+    return toolResult(`${id} was cancelled.`);
   }
 
   /** Cancels all spawned agents, when the application ends. */
@@ -227,7 +227,7 @@ export class Agents {
 
   /** The error for an unknown name. */
   unknown(name: string): ToolResult {
-    return errorResult(`There is no agent '${name}'. There are: ${this.names.join(', ')}.`);
+    return errorResult(`There is no agent '${name}'. The agents are: ${this.names.join(', ')}.`);
   }
 
   /** An agent as a tool; `more` contains options for other uses. */
@@ -258,7 +258,7 @@ export class Agents {
     const spawned = this.#spawnedBy(context).filter(({ hasEnded }) => !hasEnded).length;
     const count = (this.#waitedFor.get(key) ?? 0) + spawned;
     if (count < maxUnderWay) return undefined;
-    return `The agent was not asked: ${count} agents are under way, and no more may be. Wait for one of them, or end one (cancel_agent).`;
+    return `The agent was not started: ${count} agents are running; the limit is ${maxUnderWay}. Wait for one of them, or cancel one (cancel_agent).`;
   }
 
   #count(context: ToolContext, change: 1 | -1): true {
@@ -280,7 +280,7 @@ class SpawnedAgent {
   /** Aborted when the agent is cancelled. */
   readonly stopped = this.#stop.signal;
   readonly #since = performance.now();
-  #status: 'waits for its turn' | 'under way' | 'done' | 'failed' | 'ended early' = 'waits for its turn';
+  #status: 'queued' | 'running' | 'done' | 'failed' | 'cancelled' = 'queued';
   #took = 0;
   /** Its answer, once it has ended. */
   result: ToolResult | undefined;
@@ -297,7 +297,7 @@ class SpawnedAgent {
   }
 
   async run(work: () => Promise<ToolResult>): Promise<ToolResult> {
-    if (!this.hasEnded) this.#status = 'under way';
+    if (!this.hasEnded) this.#status = 'running';
     try {
       this.result = await work();
       this.end(this.result.isError ? 'failed' : 'done');
@@ -309,7 +309,7 @@ class SpawnedAgent {
   }
 
   cancel(): void {
-    this.end('ended early');
+    this.end('cancelled');
     this.#stop.abort(new DOMException(`${this.id} was cancelled.`, 'AbortError'));
   }
 
@@ -321,14 +321,14 @@ class SpawnedAgent {
   }
 
   /** The first outcome counts. */
-  end(status: 'done' | 'failed' | 'ended early'): void {
+  end(status: 'done' | 'failed' | 'cancelled'): void {
     if (this.hasEnded) return;
     this.#status = status;
     this.#took = Math.max(performance.now() - this.#since, Number.EPSILON);
   }
 }
 
-const STORE = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps budgets";
+const STORE = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that supports budgets";
 
 const OPTIONS = optionTable<AgentsOptions>('Agents', {
   agents: required({
@@ -379,7 +379,7 @@ function checkAgents(options: AgentsOptions): void {
           {
             where: 'Agents',
             option: 'store',
-            problem: 'store is missing, which total is kept in',
+            problem: 'store is missing; total needs it',
             fix: STORE,
           },
         ]
@@ -406,14 +406,21 @@ function agentFaults(
   const prices = budget?.prices ?? PRICES;
   const isPriced = budget?.cost !== undefined || budget?.prices !== undefined || total?.cost !== undefined;
   if (!TOOL_NAME.test(name))
-    faults.push(fault('', `its name is not allowed for a tool (${TOOL_NAME.source})`, "'research'"));
+    faults.push(fault('', `its name is not a valid tool name (${TOOL_NAME.source})`, "'research'"));
   const names = Object.keys(agents).filter((other) => other !== name);
-  const known = names.length > 0 ? `agents: ['${names.join("', '")}']` : 'no agents: the table has no other';
+  const known =
+    names.length > 0 ? `agents: ['${names.join("', '")}']` : 'no agents: the table has no other agent';
   for (const other of others)
     if (!names.includes(other))
-      faults.push(fault('agents', `it may ask '${other}', which is no other agent of the table`, known));
+      faults.push(fault('agents', `it may ask '${other}', which is not another agent of the table`, known));
   if (others.length > 0 && tools instanceof ToolRegistry)
-    faults.push(fault('tools', 'it asks other agents, and its tools are a registry', 'tools: [tool, …]'));
+    faults.push(
+      fault(
+        'tools',
+        'it may ask other agents, so its tools must be a list, not a registry',
+        'tools: [tool, …]',
+      ),
+    );
   if (isPriced && !hasPrice(prices, model)) {
     const problem = `there is no price for its model '${model}'`;
     faults.push(fault('budget', problem, `prices: { ...PRICES, '${model}': … }`));
@@ -432,8 +439,8 @@ function hasPrice(prices: Parameters<typeof priceOf>[0], model: string): boolean
 /** Description of the parameter that names an agent. */
 const AGENT_NAME = 'Name of the agent';
 
-const TASK = 'What it is to do, with all that it needs to know: it sees nothing of this conversation';
-const ID = 'Id of the agent that was started, e.g. agent_1';
+const TASK = 'The task, with all the information that the agent needs: it cannot see this conversation';
+const ID = 'Id of a started agent, e.g. agent_1';
 
 /**
  * Tools that ask other agents: `delegate` waits for the answer, `spawn_agent` continues without it. The injected
@@ -445,12 +452,12 @@ const ID = 'Id of the agent that was started, e.g. agent_1';
  * tools.register(...discoverTools({ toolsets: [AgentTools] }));
  * ```
  */
-@Toolset({ name: 'Agents', description: 'Other agents, each with tools of its own.' })
+@Toolset({ name: 'Agents', description: 'Other agents, each with its own tools.' })
 export class AgentTools {
   constructor(protected readonly agents: Agents) {}
 
   @Tool({
-    description: 'Have another agent do something, and get its answer.',
+    description: 'Give a task to another agent, and get its answer.',
     annotations: { title: 'Delegate' },
     timeoutMs: Number.POSITIVE_INFINITY,
   })
@@ -464,7 +471,7 @@ export class AgentTools {
 
   @Tool({
     description:
-      'Start another agent and go on: its answer comes to you later. For what takes long, or several things at once.',
+      'Start another agent without waiting for it: its answer arrives later. Use it for long tasks, or for several tasks at once.',
     annotations: { title: 'Start agent' },
     timeoutMs: Number.POSITIVE_INFINITY,
   })
@@ -477,7 +484,7 @@ export class AgentTools {
   }
 
   @Tool({
-    description: 'List the agents that you can ask, and those that you have started.',
+    description: 'List the agents that you can ask, and the agents that you have started.',
     annotations: { title: 'List agents', readOnly: true },
   })
   listAgents(context?: ToolContext): string {
@@ -486,16 +493,16 @@ export class AgentTools {
   }
 
   @Tool({
-    description: 'Get how an agent stands that you have started, and its answer, if it has one.',
-    annotations: { title: 'Status of agent', readOnly: true },
+    description: 'Get the status of an agent that you have started, and its answer if it has ended.',
+    annotations: { title: 'Agent status', readOnly: true },
   })
   agentStatus(@Param({ description: ID, required: true }) id: string, context?: ToolContext): ToolResult {
     return this.agents.statusOf(id, context);
   }
 
   @Tool({
-    description: 'End an agent that you have started.',
-    annotations: { title: 'End agent', destructive: true, idempotent: true },
+    description: 'Cancel an agent that you have started.',
+    annotations: { title: 'Cancel agent', destructive: true, idempotent: true },
   })
   cancelAgent(@Param({ description: ID, required: true }) id: string, context?: ToolContext): ToolResult {
     return this.agents.cancel(id, context);
@@ -510,7 +517,7 @@ const ASKING = ['delegate', 'spawn_agent'];
 /**
  * Creates `delegate`, `spawn_agent`, `list_agents`, `agent_status` and `cancel_agent` without a container. The
  * descriptions of the first two list the agents, and they accept no other names. Unlike with the toolset, approvals of
- * an agent's calls may change arguments or stand for later calls, because the agent's tools are known.
+ * an agent's calls may change arguments or be remembered for later calls, because the agent's tools are known.
  *
  * @throws InvalidOptionsError (521) if `agents` is not an `Agents`, and for names that are not in the table.
  *
@@ -564,7 +571,7 @@ function withAgents(
   agents: Agents,
   { names = agents.names, permissions, toolOf }: AskingOptions,
 ): readonly ToolDefinition[] {
-  const fix = `names: of ${agents.names.join(', ')}`;
+  const fix = `names: any of ${agents.names.join(', ')}`;
   refuseOptions(
     names
       .filter((name) => agents.find(name) === undefined)
@@ -649,13 +656,13 @@ export class HandOffs {
         .map((name) => ({
           where: `the agent '${name}'`,
           option: 'tools',
-          problem: 'it hands conversations off, and its tools are a registry',
+          problem: 'it hands off conversations, so its tools must be a list, not a registry',
           fix: 'tools: [tool, …]',
         })),
     ]);
     this.#options = options;
     const prompt = (args: unknown): string =>
-      `This conversation was handed over to you: ${String((args as JsonObject).note)}\nGo on with it.`;
+      `This conversation was handed over to you: ${String((args as JsonObject).note)}\nContinue it.`;
     this.#takers = new Map(
       agents.names.map((name) => [name, agents.agentTool(name, { earlier: saidBefore, prompt })]),
     );
@@ -729,7 +736,7 @@ export class HandOffTools {
 
   @Tool({
     description:
-      'Hand this conversation over to another agent, which answers in your place and has the conversation from now on. For what is its business and not yours.',
+      'Hand this conversation over to another agent, which answers in your place and continues the conversation. Use it for requests that another agent is responsible for.',
     annotations: { title: 'Hand off' },
     timeoutMs: Number.POSITIVE_INFINITY,
     returnDirect: true,
@@ -737,7 +744,11 @@ export class HandOffTools {
   })
   handOff(
     @Param({ description: AGENT_NAME, required: true }) agent: string,
-    @Param({ description: 'What it should know beside what was said', required: true, minLength: 1 })
+    @Param({
+      description: 'What the agent should know in addition to the conversation',
+      required: true,
+      minLength: 1,
+    })
     note: string,
     context: ToolContext,
   ): Promise<ToolResult> {

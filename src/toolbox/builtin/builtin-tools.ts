@@ -8,15 +8,15 @@ import { defineTool } from '../../tools/discovery/define-tool.js';
 
 /** Description for the model, for both forms of `calculate`. */
 const CALCULATE_DESCRIPTION =
-  'Calculate an arithmetic expression. Knows + - * / % ^, parentheses, pi, e and functions such as sqrt, round, min, max, sin, log (natural) and log10.';
+  'Calculate an arithmetic expression. Supports + - * / % ^, parentheses, pi, e and functions such as sqrt, round, min, max, sin, log (natural) and log10.';
 
 const EXPRESSION_DESCRIPTION = 'Arithmetic expression, e.g. 2 + 2 * 3 or round(sqrt(2), 3)';
 
 /** Description for the model, for both forms of `get_current_time`. */
-const TIME_DESCRIPTION =
-  'Get the current date and time. The answer is ISO 8601 with the offset from UTC of the time zone.';
+const TIME_DESCRIPTION = 'Get the current date and time, in ISO 8601 with the UTC offset of the time zone.';
 
-const TIMEZONE_DESCRIPTION = 'IANA time zone, e.g. America/New_York or UTC; default: the zone of the machine';
+const TIMEZONE_DESCRIPTION =
+  'IANA time zone, e.g. America/New_York or UTC; default: the time zone of the machine';
 
 // The entry point of the decorators loads `reflect-metadata`, without which this class has no parameter types.
 
@@ -215,7 +215,7 @@ function evaluateExpression(expression: string): number {
   const known = [...Object.keys(MATH_CONSTANTS), ...Object.keys(MATH_FUNCTIONS)];
   const unknown = text.match(NAMES)?.find((name) => !known.includes(name));
   if (unknown !== undefined)
-    throw new Error(`Unknown name '${excerpt(unknown)}'. Known are: ${known.join(', ')}.`);
+    throw new Error(`Unknown name '${excerpt(unknown)}'. Known names: ${known.join(', ')}.`);
   const value = evaluate(text);
   if (typeof value !== 'number' || !Number.isFinite(value))
     throw new Error(`The result of '${excerpt(text)}' is not a finite number.`);

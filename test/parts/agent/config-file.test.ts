@@ -128,11 +128,11 @@ describe('createAgent from a file', () => {
     });
     const faults = await faultsOf(createAgent({ configFile, maxIterations: -1 }));
     expect(faults).toEqual([
-      'agent.json: provider.openai.apiKey: provider.openai.apiKey is a secret that stands in the file',
-      'agent.json: provider.openai.headers.authorization: provider.openai.headers.authorization is a secret that stands in the file',
-      'agent.json: toolboxes[1].openapi.auth.key: toolboxes[1].openapi.auth.key is a secret that stands in the file',
-      'agent.json: store.postgres.connectionString: store.postgres.connectionString is the variable AGENT_TEST_KEY, which is not set',
-      'agent.json: configFile: configFile is for code, and not for a file',
+      'agent.json: provider.openai.apiKey: provider.openai.apiKey contains a secret as plain text',
+      'agent.json: provider.openai.headers.authorization: provider.openai.headers.authorization contains a secret as plain text',
+      'agent.json: toolboxes[1].openapi.auth.key: toolboxes[1].openapi.auth.key contains a secret as plain text',
+      'agent.json: store.postgres.connectionString: store.postgres.connectionString refers to the environment variable AGENT_TEST_KEY, which is not set',
+      'agent.json: configFile: configFile can be set only in code',
       'createAgent: model: model is missing',
       'createAgent: maxIterations: maxIterations is -1',
       "agent.json: hooks[0]: hooks[0] is 'mask'",
@@ -200,14 +200,10 @@ describe('createAgent from a file', () => {
       '"rules": [{ "decision": "allow", "path": "src/**" }], or [{ "decision": "allow", "tool": "*" }] where everything is meant',
     ],
     [{ permissions: { rules: [3] } }, 'permissions.rules[0]', '{ "decision": "allow", "path": "src/**" }'],
-    [
-      { permissions: { userOf: 'me' } },
-      'permissions.userOf',
-      'no userOf: it is for code, and a file cannot say it',
-    ],
-    [{ policy: 'x' }, 'policy', 'no policy: it is for code, and a file cannot say it'],
-    [{ hooks: ['x'] }, 'hooks[0]', 'no hooks: it is for code, and a file cannot say it'],
-    [{ fallback: [1] }, 'fallback[0]', 'no fallback: it is for code, and a file cannot say it'],
+    [{ permissions: { userOf: 'me' } }, 'permissions.userOf', 'no userOf: it can be set only in code'],
+    [{ policy: 'x' }, 'policy', 'no policy: it can be set only in code'],
+    [{ hooks: ['x'] }, 'hooks[0]', 'no hooks: it can be set only in code'],
+    [{ fallback: [1] }, 'fallback[0]', 'no fallback: it can be set only in code'],
     [{ cwd: 'x' }, 'cwd', '"folder": …'],
     [
       { toolboxes: [{ web: { allow: 3 } }] },
@@ -234,7 +230,7 @@ describe('createAgent from a file', () => {
     [
       { provider: { openai: { apiKey: 'x' } } },
       'provider.openai.apiKey',
-      '{ "env": "NAME" }, the name of a variable',
+      '{ "env": "NAME" }, with the name of an environment variable',
     ],
   ])(
     'createAgent suggests a fix in JSON for a file that contains %j, and another fix for code',
@@ -276,7 +272,7 @@ describe('createAgent from a file', () => {
     });
     const lines = [2, 4, 1, 1, 2];
     expect((await Promise.all(told)).flat()).toEqual(
-      lines.map((line, index) => `${index}.json: : it is not JSON: line ${line} is wrong`),
+      lines.map((line, index) => `${index}.json: : it is not valid JSON (line ${line})`),
     );
     const list = await file('list.json', []);
     expect(await faultsOf(createAgent({ configFile: list, model: '' }))).toEqual([
@@ -328,9 +324,9 @@ describe('createAgent with the configuration file of a folder', () => {
       permissions: { file: 'yes.json', rules: [] },
     });
     expect(told.slice(2)).toEqual([
-      "folder.json: 'provider' of a file that the folder brings with it is not heard (configFile, for a file that you trust)",
-      "folder.json: 'toolboxes' of a file that the folder brings with it is not heard (configFile, for a file that you trust)",
-      "folder.json: 'permissions.file' of a file that the folder brings with it is not heard (configFile, for a file that you trust)",
+      "folder.json: 'provider' is ignored in a file that comes with the folder (configFile, for a file that you trust)",
+      "folder.json: 'toolboxes' is ignored in a file that comes with the folder (configFile, for a file that you trust)",
+      "folder.json: 'permissions.file' is ignored in a file that comes with the folder (configFile, for a file that you trust)",
     ]);
   });
 
@@ -378,7 +374,7 @@ describe('createAgent with the configuration file of a folder', () => {
     const none = await createAgent({ ...base, folderConfigFile: join(folder, 'none.json') });
     await none.close();
     expect(await faultsOf(decisions('{'))).toEqual([
-      expect.stringContaining('folder.json: : it is not JSON'),
+      expect.stringContaining('folder.json: : it is not valid JSON'),
     ]);
     expect(await faultsOf(decisions({ permisions: {} }))).toEqual([
       'folder.json: permisions: permisions is not an option of createAgent (did you mean `permissions`?)',

@@ -97,7 +97,7 @@ describe('createAgent: tools', () => {
     );
     const without = createAgent({ ...MODEL, provider: scripted, toolboxes: ['schedule'] });
     expect(await faultsOf(without)).toEqual([
-      'createAgent, toolboxes[0]: toolboxes[0]: the agent has no store that keeps schedules',
+      'createAgent, toolboxes[0]: toolboxes[0]: the agent has no store that supports schedules',
     ]);
   });
 
@@ -168,8 +168,8 @@ describe('createAgent: tools', () => {
       toolboxes: [new ShopTools(), new ShopTools(), guarded],
     };
     expect(await faultsOf(createAgent(options))).toEqual([
-      "createAgent: toolboxes[1]: toolboxes[1] has 2 tools that toolboxes[0] has, too: 'shop_name', 'order'",
-      'createAgent, toolboxes[2]: toolboxes[2]: the registry has a policy of its own, which would not be heard',
+      "createAgent: toolboxes[1]: toolboxes[1] and toolboxes[0] have 2 tools with the same names: 'shop_name', 'order'",
+      'createAgent, toolboxes[2]: toolboxes[2]: the registry has a policy, which would be ignored',
     ]);
   });
 });
@@ -336,7 +336,7 @@ describe('createAgent: invalid options', () => {
       'createAgent, store: store.sqlite.pth: pth is not an option of SqliteRunStore (did you mean `path`?)',
       "createAgent, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
       'createAgent, toolboxes[1]: toolboxes[1].shell.enviroment: enviroment is not an option of LocalShell (did you mean `environment`?)',
-      'createAgent, toolboxes[2]: toolboxes[2].tasks.most: tasks have no settings',
+      "createAgent, toolboxes[2]: toolboxes[2].tasks.most: the toolbox 'tasks' has no settings",
       `createAgent, skills: skills.folder: folder names ${join(folder, 'none')}, which is not there`,
       'createAgent, toolboxes[3], register(7): : it is not a tool',
     ]);
@@ -386,7 +386,7 @@ describe('createAgent: invalid options', () => {
       ],
     });
     expect(await faultsOf(made)).toEqual([
-      `createAgent: folder: folder is ${nowhere}, which is not a folder`,
+      `createAgent: folder: folder is ${nowhere}, which is not an existing folder`,
       `createAgent, toolboxes[2]: toolboxes[2].files.root: root names ${join(folder, 'root')}, which is not there`,
       `createAgent, toolboxes[3]: toolboxes[3].openapi.document: ${join(folder, 'none.json')} cannot be read (ENOENT)`,
       `createAgent, toolboxes[4]: toolboxes[4].openapi.document: ${join(folder, 'notes.txt')} is not JSON`,
@@ -398,7 +398,7 @@ describe('createAgent: invalid options', () => {
     );
     const mcp = { shop: { command: join(nowhere, 'server') } };
     await expect(createAgent({ ...MODEL, provider: provider(), mcp })).rejects.toThrow(
-      'Write instead: mcp.shop: a program that starts',
+      'Write instead: mcp.shop: a command that starts',
     );
   });
 
@@ -433,10 +433,10 @@ describe('createAgent: invalid options', () => {
       ],
     });
     expect(await faultsOf(made)).toEqual([
-      'createAgent, toolboxes[0]: toolboxes[0]: the agent has no store that keeps schedules',
+      'createAgent, toolboxes[0]: toolboxes[0]: the agent has no store that supports schedules',
       "createAgent, toolboxes[0]: toolboxes[0].schedule.timeZone: timeZone is 'Mars/Phobos'",
       expect.stringContaining("there is no toolbox 'nix'"),
-      "createAgent, toolboxes[1]: toolboxes[1].agents.agents.a.agents: it may ask 'zz', which is no other agent of the table",
+      "createAgent, toolboxes[1]: toolboxes[1].agents.agents.a.agents: it may ask 'zz', which is not another agent of the table",
     ]);
   });
 

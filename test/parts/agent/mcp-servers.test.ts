@@ -97,7 +97,7 @@ test('a server that the agent cannot use is reported with the reason', async () 
   await shop[Symbol.asyncDispose]();
   const gone = await reportOf({ url: `${shop.url}/gone` });
   expect(gone).toContain("The MCP server 'shop' cannot be reached");
-  expect(gone).toContain('mcp.shop: a program that starts, or an address that answers');
+  expect(gone).toContain('mcp.shop: a command that starts, or a URL that responds');
 });
 
 test('calls to an unavailable server fail with a message for the model and work again when it is back', async () => {

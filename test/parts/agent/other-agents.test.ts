@@ -147,7 +147,7 @@ describe('createAgent with other agents', () => {
         { option: 'toolboxes[0].agents.agents.three.provider', problem: expect.stringContaining("'openai'") },
       ],
     });
-    const unkept = { option: 'toolboxes[0]', problem: 'the agent has no store that keeps budgets' };
+    const unkept = { option: 'toolboxes[0]', problem: 'the agent has no store that supports budgets' };
     for (const [settings, faults] of [
       [
         { agents, total: { calls: 3 } },

@@ -63,7 +63,7 @@ describe('createAgent: engines, hooks and telemetry', () => {
     while ((await completed()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     expect(await completed()).toMatchObject([{ result: { forLLM: 'the report' } }]);
     const jobless = Object.assign(new MemoryRunStore(), { jobs: undefined }) as never;
-    await expect(createAgent({ ...options, store: jobless })).rejects.toThrow('store keeps no jobs');
+    await expect(createAgent({ ...options, store: jobless })).rejects.toThrow('store does not support jobs');
   });
 
   test('createAgent runs its hooks for calls of runs, of its registry and of jobs', async () => {

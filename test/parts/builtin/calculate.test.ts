@@ -72,7 +72,7 @@ describe('calculateTool', () => {
   );
 
   test('an unknown name is refused with a list of the known names', async () => {
-    expect(await calculate('foo(1)')).toMatch(/^error: Unknown name 'foo'\. Known are: pi, .*sqrt/);
+    expect(await calculate('foo(1)')).toMatch(/^error: Unknown name 'foo'\. Known names: pi, .*sqrt/);
   });
 
   test.each([

@@ -123,7 +123,7 @@ describe('delegate', () => {
     const container = { resolve: <Instance>() => new AgentTools(table) as Instance };
     const plain = new ToolRegistry().register(...discoverTools({ toolsets: [AgentTools], container }));
     expect((await plain.execute('delegate', { agent: 'toString', task: 'x' })).forLLM).toBe(
-      "There is no agent 'toString'. There are: research, pay.",
+      "There is no agent 'toString'. The agents are: research, pay.",
     );
     expect((await plain.execute('list_agents', {})).forLLM).toBe(
       'Agents:\n- research: Finds out\n- pay: Pays\n\nStarted:\nNo agent was started.',
@@ -214,7 +214,7 @@ describe('delegate', () => {
     });
     expect(done.toolCalls.map(({ result }) => result.forLLM)).toEqual([
       'Paid.',
-      expect.stringContaining('1 agents are under way, and no more may be'),
+      expect.stringContaining('1 agents are running; the limit is 1'),
     ]);
     expect(ran).toHaveLength(1);
   });
@@ -334,11 +334,11 @@ describe('spawn_agent', () => {
     const conversation = new Conversation({ provider, model: 'm', tools });
     expect(await conversation.prompt('Find out')).toMatchObject({
       content: 'I have asked.',
-      toolCalls: [{ status: 'started', result: { forLLM: expect.stringContaining('agent_1 has begun') } }],
+      toolCalls: [{ status: 'started', result: { forLLM: expect.stringContaining('agent_1 was started') } }],
     });
     const listed = await conversation.prompt('And?');
     expect(listed.toolCalls[0]?.result.forLLM).toMatch(
-      /Started:\nagent_1 \(research\): under way, \d+\.\d s: Look it\\nup$/,
+      /Started:\nagent_1 \(research\): running, \d+\.\d s: Look it\\nup$/,
     );
     hold.open();
     await conversation.idle({ tasks: true });
@@ -432,11 +432,11 @@ describe('spawn_agent', () => {
     expect((await call('agent_status', { id: 'agent_1' }, 'c2')).forLLM).toBe(
       "There is no 'agent_1'. No agent was started.",
     );
-    expect((await call('cancel_agent', { id: 'agent_1' }, 'c1')).forLLM).toBe('agent_1 is ended.');
+    expect((await call('cancel_agent', { id: 'agent_1' }, 'c1')).forLLM).toBe('agent_1 was cancelled.');
     await done;
     await model.ended;
     expect(completions).toEqual([expect.stringContaining("The agent 'slow' did not end")]);
-    expect((await call('agent_status', { id: 'agent_1' }, 'c1')).forLLM).toContain('ended early');
+    expect((await call('agent_status', { id: 'agent_1' }, 'c1')).forLLM).toContain('cancelled');
     expect(tasks.tasks).toEqual([]);
   });
 
@@ -479,7 +479,7 @@ describe('spawn_agent', () => {
     await model.ended;
     await tasks.idle();
     expect(completions.map(({ isError }) => isError)).toEqual([true, true]);
-    expect(table.describeSpawned(undefined).match(/ended early/g)).toHaveLength(2);
+    expect(table.describeSpawned(undefined).match(/cancelled/g)).toHaveLength(2);
   });
 
   test('waits for the agent if nothing receives completions', async () => {
@@ -550,11 +550,11 @@ describe('spawn_agent', () => {
     await model.asked;
     expect(await spawn()).toMatchObject({
       isError: true,
-      forLLM: expect.stringContaining('1 agents are under way'),
+      forLLM: expect.stringContaining('1 agents are running'),
     });
     table.dispose();
     await ended.opened;
-    expect(table.describeSpawned(undefined)).toContain('ended early');
+    expect(table.describeSpawned(undefined)).toContain('cancelled');
   });
 });
 
@@ -599,12 +599,12 @@ describe('agentTools', () => {
         total: { steps: 3 },
       });
     for (const said of [
-      'its name is not allowed for a tool',
-      "it may ask 'nobody', which is no other agent of the table",
+      'its name is not a valid tool name',
+      "it may ask 'nobody', which is not another agent of the table",
       "no price for its model 'gpt-unknown'",
       'description',
-      'its tools are a registry',
-      'store is missing, which total is kept in',
+      'its tools must be a list',
+      'store is missing; total needs it',
     ])
       expect(wrong).toThrow(said);
     expect(() => new Agents({ agents: {} })).toThrow('agents');

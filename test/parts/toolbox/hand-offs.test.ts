@@ -65,7 +65,7 @@ describe('HandOffs', () => {
       { role: 'user', content: 'My invoice?' },
       {
         role: 'user',
-        content: 'This conversation was handed over to you: about the invoice\nGo on with it.',
+        content: 'This conversation was handed over to you: about the invoice\nContinue it.',
       },
     ]);
     expect(billing.asked[0]?.tools).toBeUndefined();
@@ -187,7 +187,7 @@ describe('HandOffs', () => {
     ]);
     expect(() => new HandOffs({ agents, first: 'fron' })).toThrow("there is no agent 'fron'");
     const shared = new Agents({ agents: { front: agentOf(provider, { tools: new ToolRegistry() }) } });
-    expect(() => new HandOffs({ agents: shared, first: 'front' })).toThrow('its tools are a registry');
+    expect(() => new HandOffs({ agents: shared, first: 'front' })).toThrow('its tools must be a list');
   });
 });
 
