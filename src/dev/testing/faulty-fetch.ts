@@ -59,7 +59,7 @@ type FaultOf<Kind extends FetchFault['kind']> = Extract<FetchFault, { readonly k
 
 const STATUS: OptionRule = {
   accepts: (value) => Number.isInteger(value) && Number(value) >= 200 && Number(value) <= 599,
-  fix: 'a status that a reply may have, 200 to 599',
+  fix: 'a status of a response, from 200 to 599',
 };
 const SHARE: OptionRule = {
   accepts: (value) => typeof value === 'number' && value >= 0 && value <= 1,
@@ -142,7 +142,8 @@ export function faultyFetch(fetch: typeof globalThis.fetch, plan: FaultPlan): Fa
       const { status, retryAfter, body } = fault;
       const headers = new Headers({ 'content-type': 'application/json' });
       if (retryAfter !== undefined) headers.set('retry-after', String(retryAfter));
-      const text = body ?? JSON.stringify({ error: { message: `status ${status} of faultyFetch` } });
+      const text =
+        body ?? JSON.stringify({ error: { message: `status ${status}, injected by faultyFetch` } });
       return new Response(isBodiless(status) ? null : text, { status, headers });
     }
     return spoiled(await fetch(input, init), fault);

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { counted } from '../../core/kernel/counted.js';
 import { canonicalJson, type Fields, isRecord, parsedJson } from '../../core/kernel/json.js';
 import { nodeFiles } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, required } from '../../core/kernel/options.js';
@@ -115,7 +116,7 @@ export interface RecordedFetch {
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
   readonly mode: 'record' | 'replay';
   /**
-   * For replays: throws if a request was not recorded (its first difference), or if recorded requests were never made.
+   * For replays: throws if a request was not recorded (its first difference), or if recorded requests were not made.
    */
   assertUsedUp(): void;
 }
@@ -351,7 +352,9 @@ class Replay {
     if (this.#divergence !== undefined) throw this.#divergence;
     const left = this.#exchanges.length - this.#used.size;
     if (left > 0)
-      throw new Error(`${left} of ${this.#exchanges.length} requests in ${this.#file} were never made`);
+      throw new Error(
+        `${left} of ${this.#exchanges.length} recorded requests in ${this.#file} were not made`,
+      );
   }
 
   #describe(number: number, sent: RecordedRequest): string {
@@ -360,13 +363,13 @@ class Replay {
     const line = this.#exchanges.findIndex((exchange) => !this.#used.has(exchange));
     const expected = this.#exchanges[line];
     if (expected === undefined)
-      return `${what} is beyond the recording ${this.#file}, which has ${this.#exchanges.length}`;
+      return `${what} is not in the recording ${this.#file}, which has ${counted(this.#exchanges.length, 'request')}`;
     const difference = firstDifference(comparedPart(expected.request), comparedPart(sent));
     return [
-      `${what} is not the one in line ${line + 1} of ${this.#file}: ${difference?.path}`,
+      `${what} differs from line ${line + 1} of ${this.#file}: ${difference?.path}`,
       `- recorded: ${difference?.recorded}`,
       `+ sent:     ${difference?.sent}`,
-      "Where the new one is meant, record anew: mode: 'record', or remove the file.",
+      "If the new request is right, record it again: set mode: 'record', or remove the file.",
     ].join('\n');
   }
 }
@@ -388,7 +391,8 @@ function bodyOf({ chunks, isCut }: RecordedResponse, signal: AbortSignal): Reada
 /** Reads the exchanges of a file, one JSON line each. */
 function readRecording(file: string): readonly Exchange[] {
   const { existsSync, readFileSync } = nodeFiles();
-  if (!existsSync(file)) throw new Error(`there is no recording ${file}; make one with mode: 'record'`);
+  if (!existsSync(file))
+    throw new Error(`the recording ${file} does not exist; create it with mode: 'record'`);
   return readFileSync(file, 'utf8')
     .split('\n')
     .flatMap((line, index) => {

@@ -93,7 +93,7 @@ export class ScriptedProvider implements LLMProvider {
 
   constructor(steps: readonly ScriptedStep[]) {
     if (!Array.isArray(steps)) {
-      const problem = 'it was given no list of replies';
+      const problem = 'steps must be a list of replies';
       refuseOptions([
         { where: 'ScriptedProvider', option: 'steps', problem, fix: "[{ content: 'Hello' }, …]" },
       ]);
@@ -121,7 +121,7 @@ export class ScriptedProvider implements LLMProvider {
     if (step === undefined) {
       const { length } = this.#requests;
       throw new Error(
-        `request ${length} is beyond the script, which has ${counted(this.#steps.length, 'scripted reply')}`,
+        `there is no reply for request ${length}: the script has ${counted(this.#steps.length, 'scripted reply')}`,
       );
     }
     let reply: ScriptedReply | Error;
@@ -163,6 +163,6 @@ export class ScriptedProvider implements LLMProvider {
   assertUsedUp(): void {
     const left = this.#steps.length - this.#requests.length;
     if (left > 0)
-      throw new Error(`${left} of ${counted(this.#steps.length, 'scripted reply')} were never asked for`);
+      throw new Error(`${left} of ${counted(this.#steps.length, 'scripted reply')} were not requested`);
   }
 }

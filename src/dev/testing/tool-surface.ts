@@ -163,9 +163,9 @@ class Comparison {
       const twin = old[index];
       const follows = [...old, siblings].some((other) => this.#isCovered(other, part));
       if (twin !== undefined && (!follows || this.#isCovered(twin, part))) return within(twin, part, path);
-      return follows ? [] : [breaking(path, `allOf has one more: ${shown(part)}`)];
+      return follows ? [] : [breaking(path, `part added to allOf: ${shown(part)}`)];
     });
-    return now.length < old.length ? [...changes, nonBreaking(path, 'allOf has fewer')] : changes;
+    return now.length < old.length ? [...changes, nonBreaking(path, 'part removed from allOf')] : changes;
   }
 }
 
@@ -283,8 +283,7 @@ function valueChanges({ before, after, path }: Place): readonly SchemaChange[] {
   const from = `from ${shown(before.type ?? 'any')} to ${shown(after.type ?? 'any')}`;
   const refused = ALL_TYPES.filter((type) => !allowed.includes(type));
   if (accepts(before, refused)) return [breaking(path, `type narrowed ${from}`)];
-  if (isListed(after))
-    return [breaking(path, `only these values now: ${shown(after.enum ?? [after.const])}`)];
+  if (isListed(after)) return [breaking(path, `values limited to ${shown(after.enum ?? [after.const])}`)];
   const isWider = allowed.some((type) => !accepts(before, [type]));
   return isWider ? [nonBreaking(path, `type widened ${from}`)] : [];
 }
@@ -458,7 +457,7 @@ export interface ToolSurfaceOptions {
 }
 
 const KINDS = ['breaking', 'non-breaking', 'wording'] as const;
-const SURFACE: OptionRule = { accepts: isSurface, fix: 'what toolSurface(registry) gave' };
+const SURFACE: OptionRule = { accepts: isSurface, fix: 'the result of toolSurface(registry)' };
 const OPTIONS = optionTable<ToolSurfaceOptions>('expectToolSurface', {
   file: FILLED_TEXT,
   surface: SURFACE,
@@ -468,7 +467,7 @@ const OPTIONS = optionTable<ToolSurfaceOptions>('expectToolSurface', {
 const ONE_OF_BOTH: InvalidOption = {
   where: 'expectToolSurface',
   option: 'file',
-  problem: 'it takes a file or a surface to compare with, and not both',
+  problem: 'either a file or a surface is needed, not both',
   fix: "{ file: 'test/tools.json' }",
 };
 const REGISTRY = withMethods(['toProviderDefs'], 'the ToolRegistry');
@@ -561,10 +560,10 @@ export function expectToolSurface(registry: ToolRegistry, options: ToolSurfaceOp
     return lines.length === 0 ? [] : [`${kind} (${lines.length}):`, ...lines];
   });
   const message = [
-    `What models are offered has changed${file === undefined ? '' : ` since ${file}`}:`,
+    `The tools that models receive have changed${file === undefined ? '' : ` since ${file}`}:`,
     ...groups,
-    `About ${now.tokens} tokens in all, ${expected.tokens} before.`,
-    ...(file === undefined ? [] : [`Where that is meant, ${HOW_TO_UPDATE}.`]),
+    `About ${now.tokens} tokens in total, ${expected.tokens} before.`,
+    ...(file === undefined ? [] : [`If this is intended, ${HOW_TO_UPDATE}.`]),
   ];
   throw new Error(message.join('\n'));
 }
@@ -579,14 +578,16 @@ function readSurface(file: string, update: boolean): ToolSurface | undefined {
   if (update) return undefined;
   if (!existsSync(file)) {
     if (!isSet(process.env.CI)) return undefined;
-    throw new Error(`there is no ${file}, and in CI none is written: run the test elsewhere and commit it`);
+    throw new Error(
+      `${file} does not exist, and is not created in CI: run the test on another machine and commit the file`,
+    );
   }
   const stored = parsedJson(readFileSync(file, 'utf8'));
-  if (!isSurface(stored)) throw new Error(`${file} holds no tool surface; ${HOW_TO_UPDATE}`);
+  if (!isSurface(stored)) throw new Error(`${file} contains no tool surface; ${HOW_TO_UPDATE}`);
   return stored;
 }
 
-const HOW_TO_UPDATE = 'UPDATE_TOOL_SURFACE=1 writes it anew';
+const HOW_TO_UPDATE = 'update the file with UPDATE_TOOL_SURFACE=1';
 
 function isSurface(value: unknown): value is ToolSurface {
   return (

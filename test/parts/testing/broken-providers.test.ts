@@ -28,8 +28,8 @@ interface Breach {
   readonly timeoutMs?: number;
 }
 
-const TOLD = /^P.stream: the text of all text-delta is/;
-const INPUT = /^P.stream: the tool of call-input-start for \w+ is "look_up", and should be absent/;
+const TOLD = /^P.stream: the joined text of all text-delta is/;
+const INPUT = /^P.stream: the tool of call-input-start for \w+ is "look_up", but should be absent/;
 
 const withoutUsage = (...names: string[]): Spoiler => ({
   response: ({ usage, ...response }) => ({
@@ -83,12 +83,12 @@ const merged: Spoiler = {
 
 const BREACHES: readonly Breach[] = [
   {
-    title: 'gives a text as the model said it',
+    title: 'returns the text of the model unchanged',
     spoiler: () => ({ response: (response) => ({ ...response, content: response.content.trim() }) }),
-    words: [/content is "Grüße.*, and should be "Grüße/s, TOLD],
+    words: [/content is "Grüße.*, but should be "Grüße/s, TOLD],
   },
   {
-    title: 'gives a call with its tool and its arguments',
+    title: 'returns a call with its tool and its arguments',
     spoiler: () => ({
       response: ({ toolCalls, ...response }) => ({
         ...response,
@@ -99,29 +99,29 @@ const BREACHES: readonly Breach[] = [
       /call 1 is {"name":"look_up","arguments":"{.*should be {"name":"look_up","arguments":{"city":"Oslo"/,
   },
   {
-    title: 'gives parallel calls one by one and in their order',
+    title: 'returns parallel calls separately and in order',
     spoiler: () => merged,
-    words: [/it gives 1 calls, and the model made 3/, INPUT],
+    words: [/it returns 1 calls, but the model made 3/, INPUT],
   },
   {
-    title: 'gives the ids of calls as the model has them',
+    title: 'returns the ids that the model gave to its calls',
     spoiler: () => ({
       response: ({ toolCalls, ...response }) => ({
         ...response,
         toolCalls: toolCalls.map((call, at) => ({ ...call, id: `call_${at}` })),
       }),
     }),
-    words: [/the list of ids is \["call_0","call_1"\], and should be \["call_a1","call_b2"\]/, INPUT],
+    words: [/the list of ids is \["call_0","call_1"\], but should be \["call_a1","call_b2"\]/, INPUT],
   },
   {
     title: 'returns both the text and the calls of a reply',
     spoiler: () => ({
       response: (response) => (response.toolCalls.length > 0 ? { ...response, content: '' } : response),
     }),
-    words: [/content is "", and should be "Grüße/s, TOLD],
+    words: [/content is "", but should be "Grüße/s, TOLD],
   },
   {
-    title: 'gives arguments of any depth, and none',
+    title: 'returns deeply nested arguments, and empty arguments',
     spoiler: () => ({
       response: ({ toolCalls, ...response }) => ({
         ...response,
@@ -131,19 +131,19 @@ const BREACHES: readonly Breach[] = [
       }),
     }),
     words: [
-      /call 2 is .*"arguments":""}, and should be .*"arguments":{}}/,
+      /call 2 is .*"arguments":""}, but should be .*"arguments":{}}/,
       /the streamed input of call_b2 is "{}"/,
     ],
   },
   {
-    title: 'gives arguments that are not a JSON object as their text',
+    title: 'returns arguments that are not a JSON object as text',
     spoiler: () => ({
       response: ({ toolCalls, ...response }) => ({
         ...response,
         toolCalls: toolCalls.map((call) => ({ ...call, arguments: {} })),
       }),
     }),
-    words: [/the arguments of the call is {}, and should be "{/, /the streamed input of call_a1 is/],
+    words: [/the arguments of the call is {}, but should be "{/, /the streamed input of call_a1 is/],
   },
   {
     title: 'preserves the digits of long integers in arguments',
@@ -153,12 +153,12 @@ const BREACHES: readonly Breach[] = [
         toolCalls: toolCalls.map((call) => ({ ...call, arguments: JSON.parse(String(call.arguments)) })),
       }),
     }),
-    words: /the arguments of the call are .*12345678901234567000.*lost digits/,
+    words: /the arguments of the call are .*12345678901234567000.*without all digits/,
   },
   {
     title: 'reports the id and the model of a reply',
     spoiler: () => ({ response: ({ origin, ...response }) => response }),
-    words: /origin is absent, and should be {"id":"reply_7","model":"test-model-2026-02-28"}/,
+    words: /origin is absent, but should be {"id":"reply_7","model":"test-model-2026-02-28"}/,
   },
   {
     title: 'reports that a reply was cut off, also if it has calls',
@@ -168,27 +168,27 @@ const BREACHES: readonly Breach[] = [
         finishReason: response.toolCalls.length > 0 ? 'tool_calls' : response.finishReason,
       }),
     }),
-    words: /finishReason of a cut reply with a call is "tool_calls", and should be "length"/,
+    words: /finishReason of a truncated reply with a call is "tool_calls", but should be "length"/,
   },
   {
     title: 'counts the tokens',
     spoiler: () => withoutUsage('totalTokens'),
-    words: /usage is {"inputTokens":1200,"outputTokens":340}, and should be/,
+    words: /usage is {"inputTokens":1200,"outputTokens":340}, but should be/,
   },
   ...['cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'].map((part) => ({
     title: `counts ${part}`,
     spoiler: () => withoutUsage(part),
-    words: new RegExp(`usage.${part} is absent, and should be \\d+`),
+    words: new RegExp(`usage.${part} is absent, but should be \\d+`),
   })),
   {
-    title: 'gives what the model thought apart from what it said',
+    title: 'returns the reasoning separately from the text',
     spoiler: () => ({
       response: (response) => ({ ...response, content: `${response.reasoning}${response.content}` }),
     }),
-    words: [/content is "Oslo first.*Hello", and should be "Hello"/, TOLD],
+    words: [/content is "Oslo first.*Hello", but should be "Hello"/, TOLD],
   },
   {
-    title: 'puts texts and arguments together, split at any character',
+    title: 'joins texts and arguments that are split at any character',
     spoiler: () => ({
       part: (part) => (part.type === 'text-delta' ? [{ ...part, text: part.text.trimEnd() }] : [part]),
     }),
@@ -200,34 +200,34 @@ const BREACHES: readonly Breach[] = [
     words: [undefined, /its stream has no call-input-start for call_a1/],
   },
   {
-    title: 'throws where a reply breaks off at any byte',
+    title: 'throws if a reply breaks off at any byte',
     spoiler: () => ({ failure: (error) => new Error('gone', { cause: error }) }),
-    words: /`retryable` of the error for a lost connection is absent, and should be true/,
+    words: /`retryable` of the error for a lost connection is absent, but should be true/,
   },
   {
-    title: 'offers the tools of the request, and none of earlier ones',
+    title: 'offers only the tools of the request, not those of earlier requests',
     spoiler: () => withoutRequest('tools'),
-    words: /the model is not sent "look_up"/,
+    words: /the model does not receive "look_up"/,
   },
   {
-    title: 'sends the results of calls with the calls that they answer',
+    title: 'sends the results of calls together with the calls',
     spoiler: () => ({
       request: (request) => ({
         ...request,
         messages: request.messages.filter(({ role }) => role !== 'tool'),
       }),
     }),
-    words: /the model is not sent "Result of/,
+    words: /the model does not receive "Result of/,
   },
   {
-    title: 'names the call that each result answers',
+    title: 'sends each result with the id of its call',
     spoiler: () =>
       messages((message) =>
         message.role === 'tool'
           ? { ...message, tool_call_id: message.tool_call_id === 'call_a1' ? 'call_b2' : 'call_a1' }
           : message,
       ),
-    words: /the calls that Result number 0 names is \["call_b2"\], and should be \["call_a1"\]/,
+    words: /the ids of calls with Result number 0 is \["call_b2"\], but should be \["call_a1"\]/,
   },
   {
     title: 'sends the results of parallel calls in one message',
@@ -240,17 +240,17 @@ const BREACHES: readonly Breach[] = [
     spoiler: () =>
       messages((message) => (message.role === 'tool' ? { ...message, isError: undefined } : message)),
     over: (spoiler) => overAnthropic((provider) => spoiled(provider, spoiler)),
-    words: /the model is sent the same for a result with `isError: true` as without/,
+    words: /the model receives the same request for a result with and without `isError: true`/,
   },
   {
-    title: 'sends the arguments of earlier calls as its API has them',
+    title: 'sends the arguments of earlier calls in the form of its API',
     spoiler: () => withArguments((text) => JSON.stringify(JSON.parse(text))),
     words: /it throws “.*JSON/,
   },
   {
     title: 'preserves the digits of long integers in earlier calls',
     spoiler: () => withArguments((text) => JSON.stringify(JSON.parse(text))),
-    words: /the model is not sent the digits 12345678901234567891 of an earlier call/,
+    words: /the model does not receive the digits 12345678901234567891 of an earlier call/,
   },
   {
     title: 'sends system messages',
@@ -260,77 +260,77 @@ const BREACHES: readonly Breach[] = [
         messages: request.messages.filter(({ role }) => role !== 'system'),
       }),
     }),
-    words: /the model is not sent "Answer in Norwegian"/,
+    words: /the model does not receive "Answer in Norwegian"/,
   },
   {
     title: 'sends the images of user messages',
     spoiler: withoutUserParts,
-    words: /the model is not sent the image of a user message/,
+    words: /the model does not receive the image of a user message/,
   },
   {
     title: 'sends the files of user messages',
     spoiler: withoutUserParts,
-    words: /the model is not sent the file of a user message/,
+    words: /the model does not receive the file of a user message/,
   },
   {
     title: 'sends the images of results',
     spoiler: withoutParts,
-    words: /the model is not sent the image of the result/,
+    words: /the model does not receive the image of the result/,
   },
   {
     title: 'sends the files of results',
     spoiler: withoutParts,
-    words: /the model is not sent the file of the result/,
+    words: /the model does not receive the file of the result/,
   },
   {
-    title: 'sends back what a reply carried, byte for byte',
+    title: 'sends the `providerItems` of a reply back, byte for byte',
     spoiler: () =>
       messages((message) => {
         const { providerItems, ...rest } = message as AssistantMessage;
         return rest;
       }),
-    words: /the model is not sent "gAAAAAB/,
+    words: /the model does not receive "gAAAAAB/,
   },
   {
-    title: 'sends no reasoning of its own accord',
+    title: 'does not send the reasoning of messages',
     spoiler: () =>
       messages((message) =>
         message.role === 'assistant'
           ? { ...message, content: `${message.reasoning} ${message.content}` }
           : message,
       ),
-    words: /the model is sent the `reasoning` of a message/,
+    words: /the model receives the `reasoning` of a message/,
   },
   {
     title: 'sends the options of the request',
     spoiler: () => withoutRequest('options'),
     words:
-      /the model is sent the same with {"options":{"seed":7}} as with {"options":{"temperature":0.5,"seed":7}}/,
+      /the model receives the same request for {"options":{"seed":7}} and {"options":{"temperature":0.5,"seed":7}}/,
   },
   {
     title: 'limits the tokens of the reply',
     spoiler: () => withoutRequest('maxOutputTokens'),
-    words: /the model is sent the same with {"maxOutputTokens":2049} as with {"maxOutputTokens":1025}/,
+    words: /the model receives the same request for {"maxOutputTokens":2049} and {"maxOutputTokens":1025}/,
   },
   {
     title: 'sends which tools the model may call',
     spoiler: () => withoutRequest('toolChoice'),
-    words: /the model is sent the same with {"toolChoice":"none"} as with {}/,
+    words: /the model receives the same request for {"toolChoice":"none"} and {}/,
   },
   {
     title: 'sends the list of tools from which the model may choose',
     spoiler: () => withoutRequest('toolChoice'),
-    words: /the model is sent the same with {"toolChoice":{"tools":\["look_up"\]}} as with {}/,
+    words: /the model receives the same request for {"toolChoice":{"tools":\["look_up"\]}} and {}/,
   },
   {
     title: 'sends whether a reply may have several calls',
     spoiler: () => withoutRequest('parallelToolCalls'),
-    words: /the model is sent the same with {"parallelToolCalls":false}/,
+    words: /the model receives the same request for {"parallelToolCalls":false}/,
   },
   {
     title: 'sends the response format',
     spoiler: () => withoutRequest('responseFormat'),
-    words: /the model is sent the same with {"responseFormat":{"type":"json"}} as with {}/,
+    words: /the model receives the same request for {"responseFormat":{"type":"json"}} and {}/,
   },
   {
     title: 'sends the schema of the reply',
@@ -338,10 +338,10 @@ const BREACHES: readonly Breach[] = [
       request: ({ responseFormat, ...request }) =>
         responseFormat ? { ...request, responseFormat: { type: 'json' } } : request,
     }),
-    words: /the model is not sent the schema of its reply/,
+    words: /the model does not receive the schema of its reply/,
   },
   {
-    title: 'leaves the request as it was',
+    title: 'does not change the request',
     spoiler: () => ({
       request: (request) => {
         (request.messages as Message[]).unshift({ role: 'system', content: 'Be kind' });
@@ -351,42 +351,42 @@ const BREACHES: readonly Breach[] = [
     words: /it changes the messages or tools of the request/,
   },
   {
-    title: 'throws errors that say whether to try again',
+    title: 'throws errors that state whether to retry',
     spoiler: () => ({
       failure: (error) =>
         new ProviderError('refused', { retryable: false, status: (error as ProviderError).status }),
     }),
-    words: /`retryable` of the error for status 408 is false, and should be true/,
+    words: /`retryable` of the error for status 408 is false, but should be true/,
   },
   {
     title: 'reports how long the server asks to wait',
     spoiler: () => ({ failure: () => new ProviderError('refused', { retryable: true, retryAfterMs: 7 }) }),
-    words: /`retryAfterMs` of the error for status 429 with retry-after: 7 is 7, and should be 7000/,
+    words: /`retryAfterMs` of the error for status 429 with retry-after: 7 is 7, but should be 7000/,
   },
   {
-    title: 'makes no request that was aborted before',
+    title: 'does not send a request that is already aborted',
     spoiler: () => withoutRequest('signal'),
     words: /an aborted request ends without an error/,
   },
   {
-    title: 'gives up a request that is aborted before the reply',
+    title: 'ends a request that is aborted before the reply',
     spoiler: () => withoutRequest('signal'),
     words: /There was no answer within 300 ms/,
     timeoutMs: 300,
   },
   {
-    title: 'gives up a request that is aborted in the middle of the reply',
+    title: 'ends a request that is aborted in the middle of the reply',
     spoiler: () => withoutRequest('signal'),
     words: /There was no answer within 300 ms/,
     timeoutMs: 300,
   },
   {
-    title: 'streams text as it arrives, and throws if it is aborted meanwhile',
+    title: 'streams text as it arrives, and throws if it is aborted during the stream',
     spoiler: () => ({ failure: () => undefined }),
     words: [undefined, /an aborted request ends without an error/],
   },
   {
-    title: 'keeps two simultaneous replies apart',
+    title: 'keeps two simultaneous replies separate',
     spoiler: () => {
       let last: LLMResponse | undefined;
       return {
@@ -396,7 +396,7 @@ const BREACHES: readonly Breach[] = [
         },
       };
     },
-    words: [/content of the slow reply is "the fast reply", and should be "the slow reply"/, TOLD],
+    words: [/content of the slow reply is "the fast reply", but should be "the slow reply"/, TOLD],
   },
 ];
 
@@ -445,7 +445,7 @@ const deaf = through((body) =>
     .pipeThrough(new TextEncoderStream()),
 );
 
-const DECODER = 'reads a reply that arrives cut at any byte';
+const DECODER = 'reads a reply that is split at any byte';
 const DEAF = 'throws an error that the server reports within a stream';
 
 /** Runs the case with this title, and returns its error message or 'passed'. */
@@ -486,7 +486,7 @@ describe('providerConformance', () => {
     ['P.chat', piecewise, DECODER, /content is/],
     ['P.stream', piecewise, DECODER, /content is/],
     ['P.stream', deaf, DEAF, /a stream that reports an error ends with a reply/],
-    ['P.stream', quiet, 'throws where a reply breaks off at any byte', /content is|toolCalls is/],
+    ['P.stream', quiet, 'throws if a reply breaks off at any byte', /content is|toolCalls is/],
   ])(
     'providerConformance finds the error of a %s that misreads the bytes',
     async (method, fetch, title, words) => {
@@ -540,7 +540,7 @@ describe('providerConformance', () => {
     const [scripted] = PROVIDERS.filter(({ name }) => name === 'ScriptedProvider');
     if (scripted === undefined) throw new Error('there is no ScriptedProvider');
     expect(await verdict('P.chat sends the images of results', { backend: scripted.backend })).toMatch(
-      /without: \['sent'\]|not sent/,
+      /without: \['sent'\]|does not receive/,
     );
   });
 

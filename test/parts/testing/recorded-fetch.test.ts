@@ -82,10 +82,10 @@ describe('recordedFetch', () => {
     const { result } = await run(other, 'http://127.0.0.1:9/v1', 'One and three?');
     expect(result.status).toBe('failed');
     expect(String((result.error as Error).cause)).toContain(
-      'request 1 (POST /v1/chat/completions) is not the one',
+      'request 1 (POST /v1/chat/completions) differs from line 1',
     );
     const difference = [
-      `request 1 (POST /v1/chat/completions) is not the one in line 1 of ${file}: body.messages[0].content`,
+      `request 1 (POST /v1/chat/completions) differs from line 1 of ${file}: body.messages[0].content`,
       '- recorded: "One and two?"',
       '+ sent:     "One and three?"',
     ];
@@ -204,11 +204,11 @@ describe('recordedFetch', () => {
     for (const path of ['a', 'a', 'b']) await (await record(`http://127.0.0.1/${path}`)).text();
     const play = replay();
     for (const path of ['a', 'a']) await play(`http://127.0.0.1/${path}`);
-    expect(() => play.assertUsedUp()).toThrow(`1 of 3 requests in ${file} were never made`);
+    expect(() => play.assertUsedUp()).toThrow(`1 of 3 recorded requests in ${file} were not made`);
     await play('http://127.0.0.1/b');
     play.assertUsedUp();
     await expect(play('http://127.0.0.1/a')).rejects.toThrow(
-      `request 4 (GET /a) is beyond the recording ${file}, which has 3`,
+      `request 4 (GET /a) is not in the recording ${file}, which has 3`,
     );
   });
 
@@ -266,7 +266,7 @@ describe('recordedFetch', () => {
   });
 
   test('a file that is missing or is not a recording is reported with the line', async () => {
-    expect(() => replay()).toThrow(`there is no recording ${file}; make one with mode: 'record'`);
+    expect(() => replay()).toThrow(`the recording ${file} does not exist; create it with mode: 'record'`);
     await (await recording({ fetch: serving([]) })('http://127.0.0.1/')).text();
     writeFileSync(file, `${text()}{"request":1}\n`);
     expect(() => replay()).toThrow(`${file}:2 is not a line of a recording`);

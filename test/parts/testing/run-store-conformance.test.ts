@@ -76,13 +76,19 @@ test('runStoreConformance reports nothing for a correct store', async () => {
 });
 
 test.each<[StoreClass, string]>([
-  [AppendsWithoutFence, 'S.claimLost replaces the holder'],
-  [ForgetsAllAges, 'S.removeOlderThan forgets suspended'],
-  [SuspendsHeldRuns, 'S.save takes no state of a claimed run'],
-  [AgesNoLease, 'S.renew counts a lease'],
-  [HalfAppends, 'S.append and end add all entries or none'],
-  [LosesPages, 'S.list gives runs by status in pages'],
-  [KeepsNoRevision, 'S.release frees a run at once'],
+  [
+    AppendsWithoutFence,
+    'S.claimLost replaces the holder, whose writes are refused and do not change the run',
+  ],
+  [
+    ForgetsAllAges,
+    'S.removeOlderThan removes suspended and ended runs without a holder that changed long ago',
+  ],
+  [SuspendsHeldRuns, 'S.save refuses a state of a claimed run until the lease ends'],
+  [AgesNoLease, 'S.renew starts a new lease at the time of the call'],
+  [HalfAppends, 'S.append and end add all entries or no entry'],
+  [LosesPages, 'S.list returns runs by status in pages, the latest change first'],
+  [KeepsNoRevision, 'S.release frees a run immediately, unchanged or with its new state'],
 ])('runStoreConformance reports the error of %p: %s', async (Store, title) => {
   expect((await failed(Store)).filter((told) => told.startsWith(title))).toHaveLength(1);
 });

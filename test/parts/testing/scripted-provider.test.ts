@@ -62,15 +62,13 @@ describe('ScriptedProvider', () => {
   test('a request beyond the script throws an error with the length of the script', async () => {
     const provider = new ScriptedProvider([{ content: 'only' }]);
     await provider.chat(ask());
-    await expect(provider.chat(ask())).rejects.toThrow(
-      'request 2 is beyond the script, which has 1 scripted reply',
-    );
+    await expect(provider.chat(ask())).rejects.toThrow('request 2: the script has 1 scripted reply');
   });
 
   test('assertUsedUp throws an error with the number of replies that are left', async () => {
     const provider = new ScriptedProvider([{}, {}, {}]);
     await provider.chat(ask());
-    expect(() => provider.assertUsedUp()).toThrow('2 of 3 scripted replies were never asked for');
+    expect(() => provider.assertUsedUp()).toThrow('2 of 3 scripted replies were not requested');
     await provider.chat(ask());
     await provider.chat(ask());
     expect(() => provider.assertUsedUp()).not.toThrow();

@@ -121,11 +121,26 @@ class CutsNothing extends Log {
 
 test.each<[typeof Log, readonly string[]]>([
   [Log, []],
-  [HoldsForTwo, ['hold gives a conversation to one at a time', 'hold gives a conversation to one of many']],
-  [EntersForAnybody, ['enter refuses with `onlyOwner`']],
-  [LosesLateEntries, ['due lists conversations with unseen entries']],
-  [CountsEventsAnew, ['tell numbers events', 'removeEventsOlderThan forgets']],
-  [CutsNothing, ['commit changes turn, history']],
+  [
+    HoldsForTwo,
+    [
+      'hold lets one holder at a time have a conversation, until its lease ends',
+      'hold succeeds for one of many simultaneous callers',
+    ],
+  ],
+  [EntersForAnybody, ['enter with `onlyOwner` refuses entries of another owner, and stores the first owner']],
+  [LosesLateEntries, ['due lists conversations with new entries, the longest waiting first']],
+  [
+    CountsEventsAnew,
+    [
+      'tell numbers events without gaps, and events returns them in pages',
+      'removeEventsOlderThan removes events by age, and their numbers are not used again',
+    ],
+  ],
+  [
+    CutsNothing,
+    ['commit changes turn, history, inbox and events together, and leaves other parts unchanged'],
+  ],
 ])('conversationLogConformance reports for %p the error: %j', async (Broken, wanted) => {
   const open = () => {
     const { store, advance } = opened();
@@ -205,11 +220,20 @@ class ForgetsScopes extends Jobs {
 
 test.each<[new (right: JobStore, conversations: ConversationLog) => Jobs, readonly string[]]>([
   [Jobs, []],
-  [BeginsWhatIsDone, ['beginJob lets a job begin until']],
-  [EntersEachResult, ['completeJob enters only the first result']],
-  [ForgetsTheSilent, ['unsentJobs gives what nobody has sent']],
-  [AddsTwice, ['addJob keeps a job once', 'addJob and completeJob take one']],
-  [ForgetsScopes, ['addJob keeps a job once']],
+  [
+    BeginsWhatIsDone,
+    ['beginJob starts a job until it has its result, and returns missing for an unknown job'],
+  ],
+  [EntersEachResult, ['completeJob enters only the first result into the conversation, once']],
+  [ForgetsTheSilent, ['unsentJobs returns jobs that were not sent, or were sent and then did not change']],
+  [
+    AddsTwice,
+    [
+      'addJob stores a job once, and job returns it unchanged',
+      'addJob and completeJob accept one of several simultaneous calls, and job returns the result unchanged',
+    ],
+  ],
+  [ForgetsScopes, ['addJob stores a job once, and job returns it unchanged']],
 ])('jobStoreConformance reports for %p the error: %j', async (Broken, wanted) => {
   const open = () => {
     const { store, advance } = opened();
@@ -254,9 +278,9 @@ class ForgetsCase extends MemoryConversationStore {
 test.each<[new () => MemoryConversationStore, readonly string[]]>([
   [MemoryConversationStore, []],
   [AppendsAfterAny, ['append accepts a turn only after']],
-  [LooksThenWrites, ['append takes one of the turns']],
-  [KeepsTextAlone, ['append keeps texts']],
-  [ForgetsCase, ['append keeps conversations apart']],
+  [LooksThenWrites, ['append accepts one of several simultaneous turns']],
+  [KeepsTextAlone, ['append stores texts and the other fields of a reply unchanged']],
+  [ForgetsCase, ['append keeps conversations with similar ids separate']],
 ])('conversationStoreConformance reports for %p the error: %j', async (Broken, wanted) => {
   const told = await failing(
     conversationStoreConformance({ name: 'S', open: () => ({ store: new Broken() }) }),

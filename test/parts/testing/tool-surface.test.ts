@@ -44,7 +44,7 @@ describe('surfaceChanges', () => {
     [nullable, string, 'breaking', 'type narrowed from ["string","null"] to "string"'],
     [{}, string, 'breaking', 'type narrowed from "any" to "string"'],
     [{ type: 'number' }, { type: 'integer' }, 'breaking', 'type narrowed from "number" to "integer"'],
-    [string, { ...string, enum: ['a'] }, 'breaking', 'only these values now: ["a"]'],
+    [string, { ...string, enum: ['a'] }, 'breaking', 'values limited to ["a"]'],
     [{ enum: ['a', 'b'] }, { enum: ['a'] }, 'breaking', 'values removed: ["b"]'],
     [{ type: 'boolean' }, { const: true }, 'breaking', 'values removed: [false]'],
     [{ const: 'a' }, { const: 'b' }, 'breaking', 'values removed: ["a"]'],
@@ -80,7 +80,7 @@ describe('surfaceChanges', () => {
       'alternative removed: {"const":1}',
     ],
     [string, { ...string, not: { const: 'a' } }, 'breaking', 'not changed'],
-    [string, { allOf: [{ minLength: 1 }] }, 'breaking', 'allOf has one more'],
+    [string, { allOf: [{ minLength: 1 }] }, 'breaking', 'part added to allOf'],
     [string, nullable, 'non-breaking', 'type widened from "string" to ["string","null"]'],
     [string, { anyOf: [string, { type: 'null' }] }, 'non-breaking', 'alternatives changed from 1 to 2'],
     [nullable, { anyOf: [{ type: 'null' }, string] }, 'non-breaking', ''],
@@ -357,14 +357,14 @@ describe('expectToolSurface', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(toolSurface(register(one)));
     expectToolSurface(register(one), { file });
     const told = [
-      `What models are offered has changed since ${file}:`,
+      `The tools that models receive have changed since ${file}:`,
       'breaking (1):',
       '  - tool_0, a: type narrowed from "string" to "integer"',
       'non-breaking (2):',
       '  - tool_0, b: optional property added',
       '  - tool_1: tool added',
-      'About 67 tokens in all, 35 before.',
-      'Where that is meant, UPDATE_TOOL_SURFACE=1 writes it anew.',
+      'About 67 tokens in total, 35 before.',
+      'If this is intended, update the file with UPDATE_TOOL_SURFACE=1.',
     ];
     expect(() => expectToolSurface(register(other, {}), { file })).toThrow(told.join('\n'));
   });
@@ -387,7 +387,7 @@ describe('expectToolSurface', () => {
   test('writes nothing in CI', () => {
     process.env.CI = 'true';
     expect(() => expectToolSurface(register(one), { file })).toThrow(
-      `there is no ${file}, and in CI none is written`,
+      `${file} does not exist, and is not created in CI`,
     );
     expect(existsSync(file)).toBe(false);
   });
@@ -416,13 +416,13 @@ describe('expectToolSurface', () => {
     writeFileSync(join(folder, 'x.json'), '{"tools":[5]}');
     const registry = register(one);
     expect(() => expectToolSurface(registry, { file: join(folder, 'x.json') })).toThrow(
-      'holds no tool surface',
+      'contains no tool surface',
     );
-    expect(() => expectToolSurface(registry, {})).toThrow('it takes a file or a surface');
+    expect(() => expectToolSurface(registry, {})).toThrow('either a file or a surface is needed, not both');
     expect(() => expectToolSurface(registry, { fil: file } as never)).toThrow('did you mean `file`');
     expect(() => expectToolSurface([] as never, { file })).toThrow('the ToolRegistry');
     expect(() => surfaceChanges(toolSurface(registry), {} as never)).toThrow(
-      'what toolSurface(registry) gave',
+      'the result of toolSurface(registry)',
     );
   });
 });

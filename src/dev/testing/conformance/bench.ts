@@ -70,7 +70,7 @@ export class Bench {
     const { options } = this.#backend;
     if (options === undefined)
       throw new BrokenRule(
-        "the backend has no `options` to send: give it some, for example { temperature: 0.5 }, or declare it without: ['options']",
+        "the backend has no `options` to send: set some, for example { temperature: 0.5 }, or add without: ['options']",
       );
     return options;
   }
@@ -79,7 +79,9 @@ export class Bench {
   get lastSent(): unknown {
     const { sent } = this.#backend;
     if (sent === undefined)
-      throw new BrokenRule("the backend does not say what its model was sent (`sent`): without: ['sent']");
+      throw new BrokenRule(
+        "the backend does not record the requests to its model (`sent`): record them, or add without: ['sent']",
+      );
     return sent.at(-1);
   }
 
@@ -138,7 +140,7 @@ export class Bench {
   parts(request: LLMRequest): AsyncIterable<LLMStreamPart> {
     const { provider } = this.#backend;
     if (provider.stream === undefined)
-      throw new BrokenRule("it has no method `stream`: declare it without: ['streaming']");
+      throw new BrokenRule("it has no method `stream`: implement it, or add without: ['streaming']");
     return provider.stream(request);
   }
 
@@ -153,15 +155,19 @@ function responseIn(parts: readonly LLMStreamPart[]): LLMResponse {
   const last = parts.at(-1);
   expectThat(
     last?.type === 'response',
-    `its stream ends with ${last?.type ?? 'nothing'}, and not with the response`,
+    `its stream ends with ${last?.type ?? 'no part'} instead of the response`,
   );
   const { response } = last as Extract<LLMStreamPart, { type: 'response' }>;
   expectThat(
     parts.filter(({ type }) => type === 'response').length === 1,
     'its stream has more than one response',
   );
-  expectSame('the text of all text-delta', textOf(parts, 'text-delta'), response.content);
-  expectSame('the text of all reasoning-delta', textOf(parts, 'reasoning-delta'), response.reasoning ?? '');
+  expectSame('the joined text of all text-delta', textOf(parts, 'text-delta'), response.content);
+  expectSame(
+    'the joined text of all reasoning-delta',
+    textOf(parts, 'reasoning-delta'),
+    response.reasoning ?? '',
+  );
   const attachments = parts.flatMap((part) => (part.type === 'attachment' ? [part.attachment] : []));
   expectSame('all attachments', attachments, response.attachments ?? []);
   expectInputs(parts, response.toolCalls);
@@ -194,7 +200,7 @@ function expectInputs(parts: readonly LLMStreamPart[], calls: readonly ToolCall[
     else input.isEnded = true;
   }
   for (const [callId, { text, isEnded }] of inputs) {
-    expectThat(isEnded, `its stream starts the input of ${callId} and never ends it`);
+    expectThat(isEnded, `its stream starts the input of ${callId} but never ends it`);
     const args = calls.find(({ id }) => id === callId)?.arguments;
     // Some models send no arguments for a call without parameters.
     const parsed = typeof args === 'string' ? undefined : parsedJson(text || '{}');
@@ -249,7 +255,7 @@ export interface CaseDraft {
   run(bench: Bench): Promise<void>;
 }
 
-/** Cases by title: what the provider does, as the end of a sentence that starts with its name. */
+/** Cases by title: the behaviour of the provider, as the end of a sentence that starts with its name. */
 export type CaseDrafts = Readonly<Record<string, CaseDraft>>;
 
 function* piecesOf<Units extends Sliceable<Units>>(

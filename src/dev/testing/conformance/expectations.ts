@@ -11,7 +11,7 @@ export function expectThat(isRight: boolean, problem: string): void {
 /** Throws if a value differs from the expected one, compared as JSON. */
 export function expectSame(what: string, given: unknown, wanted: unknown): void {
   if (canonicalJson(given) !== canonicalJson(wanted))
-    throw new BrokenRule(`${what} is ${shown(given)}, and should be ${shown(wanted)}`);
+    throw new BrokenRule(`${what} is ${shown(given)}, but should be ${shown(wanted)}`);
 }
 
 const LONGEST = 300;

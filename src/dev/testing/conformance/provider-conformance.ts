@@ -34,7 +34,7 @@ export interface ProviderConformanceOptions {
   readonly name: string;
   /** Creates the provider and its backend for each case: {@link httpBackend}, or your own object. */
   readonly backend: () => ProviderBackend | Promise<ProviderBackend>;
-  /** Capabilities that the provider lacks; their cases are left out. Default: none. */
+  /** Capabilities that the provider lacks; their cases are omitted. Default: none. */
   readonly without?: readonly ProviderCapability[];
   /** Time limit of a case in milliseconds; default: a minute. */
   readonly timeoutMs?: number;
@@ -42,13 +42,13 @@ export interface ProviderConformanceOptions {
 
 /** A case of the suite, for any test runner. */
 export interface ConformanceCase {
-  /** `MyProvider.chat gives a text as the model said it`. */
+  /** `MyProvider.chat returns the text of the model unchanged`. */
   readonly title: string;
   /** Rejects with the violation, and the rule of the contract. */
   run(): Promise<void>;
 }
 
-/** A case that was left out. */
+/** A case that was omitted. */
 export interface OmittedCase {
   readonly title: string;
   /** The missing capabilities that it needs. */
@@ -150,7 +150,7 @@ function expectCalls(
   const wanted = calls.map((call) => ({ name: call.name, arguments: JSON.parse(call.arguments) as unknown }));
   expectThat(
     given.length === calls.length,
-    `it gives ${given.length} calls, and the model made ${calls.length}: ${calls.map(({ arguments: args }) => args).join(', ')}`,
+    `it returns ${given.length} calls, but the model made ${calls.length}: ${calls.map(({ arguments: args }) => args).join(', ')}`,
   );
   for (const [at, call] of given.entries())
     expectSame(`call ${at + 1}`, { name: call.name, arguments: call.arguments }, wanted[at]);
@@ -158,8 +158,8 @@ function expectCalls(
 
 /** Cases about the contents of replies. */
 const REPLY_CASES: CaseDrafts = {
-  'gives a text as the model said it': {
-    rule: '`content` of LLMResponse is the text of the reply, whole and unchanged',
+  'returns the text of the model unchanged': {
+    rule: '`content` of LLMResponse is the complete, unchanged text of the reply',
     async run(bench) {
       const response = await bench.reply({ text: TEXT });
       expectSame('content', response.content, TEXT);
@@ -167,8 +167,8 @@ const REPLY_CASES: CaseDrafts = {
       expectSame('finishReason', response.finishReason, 'stop');
     },
   },
-  'gives a call with its tool and its arguments': {
-    rule: '`toolCalls` of LLMResponse are the calls of the reply; `arguments` is an object where the model wrote one',
+  'returns a call with its tool and its arguments': {
+    rule: '`toolCalls` of LLMResponse are the calls of the reply; `arguments` is an object if the model wrote an object',
     async run(bench) {
       const response = await bench.reply({ calls: [OSLO] });
       expectCalls(response.toolCalls, [OSLO]);
@@ -176,8 +176,8 @@ const REPLY_CASES: CaseDrafts = {
       expectSame('finishReason', response.finishReason, 'tool_calls');
     },
   },
-  'gives parallel calls one by one and in their order': {
-    rule: 'each call that the model makes is one of `toolCalls`, in the order of the model, with an id of its own',
+  'returns parallel calls separately and in order': {
+    rule: '`toolCalls` contains each call of the model, in the order of the model, with a unique id',
     needs: ['parallel-calls'],
     async run(bench) {
       const calls = [OSLO, ROME, { ...OSLO, id: 'call_c3' }];
@@ -185,11 +185,11 @@ const REPLY_CASES: CaseDrafts = {
       expectCalls(toolCalls, calls);
       const ids = toolCalls.map(({ id }) => id);
       expectThat(!ids.includes(''), 'a call has no id');
-      expectThat(new Set(ids).size === ids.length, `two calls have one id: ${ids.join(', ')}`);
+      expectThat(new Set(ids).size === ids.length, `two calls have the same id: ${ids.join(', ')}`);
     },
   },
-  'gives the ids of calls as the model has them': {
-    rule: '`id` of a call is the provider’s own: the answer is sent to that',
+  'returns the ids that the model gave to its calls': {
+    rule: '`id` of a call is the id of the provider’s API: the result is sent with that id',
     needs: ['call-ids'],
     async run(bench) {
       const { toolCalls } = await bench.reply({ calls: [OSLO, ROME] });
@@ -201,7 +201,7 @@ const REPLY_CASES: CaseDrafts = {
     },
   },
   'returns both the text and the calls of a reply': {
-    rule: '`content` and `toolCalls` of LLMResponse stand beside each other',
+    rule: 'a reply may have both `content` and `toolCalls`',
     needs: ['any-reply'],
     async run(bench) {
       const { content, toolCalls } = await bench.reply({ text: TEXT, calls: [OSLO] });
@@ -209,8 +209,8 @@ const REPLY_CASES: CaseDrafts = {
       expectCalls(toolCalls, [OSLO]);
     },
   },
-  'gives arguments of any depth, and none': {
-    rule: '`arguments` of a call is the object that the model wrote, whole',
+  'returns deeply nested arguments, and empty arguments': {
+    rule: '`arguments` of a call is the complete object that the model wrote',
     needs: ['any-reply'],
     async run(bench) {
       const deep = { a: [{ b: [[null, true, -0.5, 1e21]] }], 'ä "k"': TEXT, toString: '', '': {} };
@@ -221,8 +221,8 @@ const REPLY_CASES: CaseDrafts = {
       expectCalls((await bench.reply({ calls })).toolCalls, calls);
     },
   },
-  'gives arguments that are not a JSON object as their text': {
-    rule: '`arguments` of a call is the raw text where it was not a JSON object: what reads it repairs it or tells the model',
+  'returns arguments that are not a JSON object as text': {
+    rule: '`arguments` of a call is the raw text if that is not a JSON object: the tool loop repairs it or reports it to the model',
     needs: ['raw-arguments'],
     async run(bench) {
       for (const text of ['{"city": "Oslo"', 'Oslo', '["Oslo"]']) {
@@ -240,7 +240,7 @@ const REPLY_CASES: CaseDrafts = {
       const text = typeof args === 'string' ? args : JSON.stringify(args);
       expectThat(
         text?.includes(DIGITS) === true,
-        `the arguments of the call are ${text}, and lost digits of ${DIGITS}`,
+        `the arguments of the call are ${text}, without all digits of ${DIGITS}`,
       );
     },
   },
@@ -253,7 +253,7 @@ const REPLY_CASES: CaseDrafts = {
     },
   },
   'reports that a reply was cut off, also if it has calls': {
-    rule: '`finishReason` is `length` or `content_filter` where the model broke off: calls of such a reply are not run',
+    rule: '`finishReason` is `length` or `content_filter` if the reply was cut off: its calls are not run',
     needs: ['any-reply'],
     async run(bench) {
       for (const finishReason of ['length', 'content_filter'] as const)
@@ -263,11 +263,11 @@ const REPLY_CASES: CaseDrafts = {
           finishReason,
         );
       const { finishReason } = await bench.reply({ calls: [OSLO], finishReason: 'length' });
-      expectSame('finishReason of a cut reply with a call', finishReason, 'length');
+      expectSame('finishReason of a truncated reply with a call', finishReason, 'length');
     },
   },
   'counts the tokens': {
-    rule: '`usage` of LLMResponse has all of the input, all of the output, reasoning included, and the sum',
+    rule: '`usage` of LLMResponse counts the whole input, the whole output including reasoning, and their sum',
     needs: ['usage'],
     async run(bench) {
       const { usage } = await bench.reply({ text: 'Hello' });
@@ -286,7 +286,7 @@ const REPLY_CASES: CaseDrafts = {
     ).map(([part, capability, count]): [string, CaseDraft] => [
       `counts ${part}`,
       {
-        rule: `\`usage.${part}\` is there where the provider tells it`,
+        rule: `\`usage.${part}\` is set if the API reports it`,
         needs: ['usage', capability],
         async run(bench) {
           const { usage } = await bench.reply({ text: 'Hello', reasoning: THOUGHT });
@@ -295,8 +295,8 @@ const REPLY_CASES: CaseDrafts = {
       },
     ]),
   ),
-  'gives what the model thought apart from what it said': {
-    rule: '`reasoning` of LLMResponse is text for people, and never part of `content`',
+  'returns the reasoning separately from the text': {
+    rule: '`reasoning` of LLMResponse is text for users, and never part of `content`',
     needs: ['reasoning'],
     async run(bench) {
       const response = await bench.reply({ text: 'Hello', reasoning: THOUGHT, calls: [OSLO] });
@@ -317,7 +317,7 @@ async function errorOf(reply: Promise<unknown>, problem: string): Promise<unknow
   throw new BrokenRule(problem);
 }
 
-/** The facts about a failed request in its error; errors of the AI SDK have `isRetryable`. */
+/** The properties of a failed request in its error; errors of the AI SDK have `isRetryable`. */
 function failureIn(error: unknown): {
   readonly [Fact in 'status' | 'retryable' | 'retryAfterMs']: unknown;
 } {
@@ -331,8 +331,8 @@ const LASTING = [400, 401, 403, 404, 413, 422] as const;
 
 /** Cases about failures of a server. */
 const FAILURE_CASES: CaseDrafts = {
-  'throws errors that say whether to try again': {
-    rule: 'implementations throw where no reply could be had; `status` is the server’s, and `retryable` says whether the same request may succeed later (408, 429, 5xx)',
+  'throws errors that state whether to retry': {
+    rule: 'implementations throw if they receive no reply; `status` is the status of the server, and `retryable` states whether the same request may succeed later (408, 429, 5xx)',
     needs: ['errors'],
     async run(bench) {
       for (const status of [...PASSING, ...LASTING]) {
@@ -350,7 +350,7 @@ const FAILURE_CASES: CaseDrafts = {
     },
   },
   'reports how long the server asks to wait': {
-    rule: '`retryAfterMs` of the error is what the server’s `retry-after` asks for, in milliseconds',
+    rule: '`retryAfterMs` of the error is the server’s `retry-after` in milliseconds',
     needs: ['errors', 'retry-after'],
     async run(bench) {
       for (const status of [429, 503]) {
@@ -393,8 +393,8 @@ function expectWhole({ content, toolCalls, finishReason }: LLMResponse): void {
 
 /** Cases about streamed replies, of which only complete ones count. */
 const STREAM_CASES: CaseDrafts = {
-  'puts texts and arguments together, split at any character': {
-    rule: 'a stream tells text, reasoning and the arguments of calls as they come; together they are the response',
+  'joins texts and arguments that are split at any character': {
+    rule: 'a stream yields text, reasoning and the arguments of calls as they arrive; joined, they equal the response',
     needs: ['streaming'],
     methods: ['stream'],
     async run(bench) {
@@ -426,13 +426,13 @@ const STREAM_CASES: CaseDrafts = {
         );
         expectThat(
           deltas > 1,
-          `its stream has ${deltas} call-input-delta for ${id}, which came in many pieces`,
+          `its stream has ${deltas} call-input-delta for ${id}, whose arguments arrived in many pieces`,
         );
       }
     },
   },
-  'reads a reply that arrives cut at any byte': {
-    rule: 'how a connection cuts a reply into pieces changes nothing of it, also within a character',
+  'reads a reply that is split at any byte': {
+    rule: 'the pieces in which a reply arrives do not change it, even if they split a character',
     needs: ['any-reply', 'wire'],
     async run(bench) {
       const every = [1, 2, 3, 7, 64].map(
@@ -450,8 +450,8 @@ const STREAM_CASES: CaseDrafts = {
       for (const cuts of [...every, ...some]) expectWhole(await bench.reply(REPLY, {}, { cuts }));
     },
   },
-  'throws where a reply breaks off at any byte': {
-    rule: 'implementations throw where no whole reply could be had, with `retryable: true`; an incomplete reply is an error',
+  'throws if a reply breaks off at any byte': {
+    rule: 'implementations throw with `retryable: true` if the reply is incomplete',
     needs: ['any-reply', 'wire'],
     async run(bench) {
       const random = randomFrom(11);
@@ -477,7 +477,7 @@ const STREAM_CASES: CaseDrafts = {
     },
   },
   'throws an error that the server reports within a stream': {
-    rule: 'implementations throw if they receive no reply, also if the stream began well; the message contains what the server reports',
+    rule: 'implementations throw if they receive no complete reply, even after a valid start of the stream; the message contains the error of the server',
     needs: ['streaming', 'stream-errors'],
     methods: ['stream'],
     async run(bench) {
@@ -486,7 +486,7 @@ const STREAM_CASES: CaseDrafts = {
       const message = errorMessage(error);
       expectThat(
         message.includes(OVERLOADED),
-        `the error is “${message}”, and the server reported “${OVERLOADED}”`,
+        `the error is “${message}”, but the server reported “${OVERLOADED}”`,
       );
     },
   },
@@ -494,7 +494,7 @@ const STREAM_CASES: CaseDrafts = {
 
 const OVERLOADED = 'The model is overloaded';
 
-const LONG_TEXT = 'A long answer, which comes word by word until somebody stops it. ';
+const LONG_TEXT = 'A long answer, which arrives word by word until it is aborted. ';
 
 /** A route that stops at a place forever. */
 function silentFrom(at: (length: number) => number): Route {
@@ -511,30 +511,30 @@ async function expectAborted(reply: Promise<unknown>): Promise<void> {
 
 /** Cases about aborted and concurrent requests. */
 const ABORT_CASES: CaseDrafts = {
-  'makes no request that was aborted before': {
-    rule: '`signal` of LLMRequest ends the request: an aborted one throws, and never gives a reply',
+  'does not send a request that is already aborted': {
+    rule: '`signal` of LLMRequest ends the request: an aborted request throws and never returns a reply',
     async run(bench) {
       const { request } = bench.script({ text: LONG_TEXT });
       await expectAborted(bench.ask({ ...request, signal: AbortSignal.abort() }));
     },
   },
-  'gives up a request that is aborted before the reply': {
-    rule: '`signal` of LLMRequest ends the request: an aborted one throws at once, however silent the model is',
+  'ends a request that is aborted before the reply': {
+    rule: '`signal` of LLMRequest ends the request: an aborted request throws immediately, even if the model is silent',
     needs: ['waiting'],
     async run(bench) {
       // A reply that arrives at once has no middle.
       await expectAbortedAt(bench, () => 0);
     },
   },
-  'gives up a request that is aborted in the middle of the reply': {
-    rule: '`signal` of LLMRequest ends the request: an aborted one throws, also when half of the reply is there',
+  'ends a request that is aborted in the middle of the reply': {
+    rule: '`signal` of LLMRequest ends the request: an aborted request throws, even if half of the reply has arrived',
     needs: ['waiting'],
     async run(bench) {
       await expectAbortedAt(bench, middle);
     },
   },
-  'streams text as it arrives, and throws if it is aborted meanwhile': {
-    rule: 'a stream gives parts as they come and throws after an abort; a stream that just ends would be taken for whole',
+  'streams text as it arrives, and throws if it is aborted during the stream': {
+    rule: 'a stream yields parts as they arrive and throws after an abort; a stream that only ended would look complete',
     needs: ['waiting'],
     methods: ['stream'],
     async run(bench) {
@@ -554,8 +554,8 @@ const ABORT_CASES: CaseDrafts = {
       await expectAborted(readUntilAborted());
     },
   },
-  'keeps two simultaneous replies apart': {
-    rule: 'one provider serves many runs: nothing of a request is kept on the provider',
+  'keeps two simultaneous replies separate': {
+    rule: 'a provider serves many runs: it stores no data of a request',
     needs: ['waiting'],
     async run(bench) {
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -39,15 +39,15 @@ function expectSent(bench: Bench, ...texts: readonly string[]): void {
   let last = -1;
   for (const text of texts) {
     const place = indexOfText(bench.lastSent, text);
-    expectThat(place >= 0, `the model is not sent ${JSON.stringify(text)}`);
-    expectThat(place >= last, `the model is sent ${JSON.stringify(text)} in the wrong order`);
+    expectThat(place >= 0, `the model does not receive ${JSON.stringify(text)}`);
+    expectThat(place >= last, `the model receives ${JSON.stringify(text)} in the wrong order`);
     last = place;
   }
 }
 
 /** Checks that the model received a text at any place. */
 function expectContained(bench: Bench, text: string, what: string): void {
-  expectThat(indexOfText(bench.lastSent, text) >= 0, `the model is not sent ${what}`);
+  expectThat(indexOfText(bench.lastSent, text) >= 0, `the model does not receive ${what}`);
 }
 
 async function expectAttached(bench: Bench, part: ContentPart & { readonly data: string }): Promise<void> {
@@ -78,8 +78,8 @@ function replyWith(text: string): LLMResponse {
 
 /** Cases about the messages that a model receives. */
 export const REQUEST_CASES: CaseDrafts = {
-  'offers the tools of the request, and none of earlier ones': {
-    rule: '`tools` of LLMRequest are what the model is offered: name, description and parameters',
+  'offers only the tools of the request, not those of earlier requests': {
+    rule: '`tools` of LLMRequest are the tools that the model receives: name, description and parameters',
     needs: ['sent'],
     async run(bench) {
       await bench.reply({ text: 'Done' });
@@ -89,11 +89,11 @@ export const REQUEST_CASES: CaseDrafts = {
       await bench.reply({ text: 'Done' }, { tools: undefined });
       expectThat(
         indexOfText(bench.lastSent, name) < 0,
-        `the model is sent ${name}, which the request does not offer`,
+        `the model receives ${name}, which is not a tool of the request`,
       );
     },
   },
-  'sends the results of calls with the calls that they answer': {
+  'sends the results of calls together with the calls': {
     rule: 'a tool message answers exactly one call of the assistant message before it, which it names by `tool_call_id`',
     needs: ['sent'],
     async run(bench) {
@@ -109,7 +109,7 @@ export const REQUEST_CASES: CaseDrafts = {
       );
     },
   },
-  'names the call that each result answers': {
+  'sends each result with the id of its call': {
     rule: 'a tool message answers exactly one call of the assistant message before it, which it names by `tool_call_id`',
     needs: ['sent', 'call-ids'],
     async run(bench) {
@@ -123,7 +123,7 @@ export const REQUEST_CASES: CaseDrafts = {
       for (const id of ids) {
         const part = smallestWith(bench.lastSent, textOf(id), ids) ?? '';
         expectSame(
-          `the calls that ${textOf(id)} names`,
+          `the ids of calls with ${textOf(id)}`,
           ids.filter((other) => part.includes(other)),
           [id],
         );
@@ -150,7 +150,7 @@ export const REQUEST_CASES: CaseDrafts = {
     },
   },
   'marks results that are errors': {
-    rule: '`isError` of a tool message says that its content describes an error: a provider sends it if its API has a field for it',
+    rule: '`isError` of a tool message states that its content describes an error: a provider sends it if its API has a field for it',
     needs: ['sent', 'result-errors'],
     async run(bench) {
       const reply = await bench.reply({ calls: CALLS.slice(0, 1) });
@@ -166,12 +166,12 @@ export const REQUEST_CASES: CaseDrafts = {
       const [failed, succeeded] = sent.map(canonicalJson);
       expectThat(
         failed !== succeeded,
-        'the model is sent the same for a result with `isError: true` as without',
+        'the model receives the same request for a result with and without `isError: true`',
       );
     },
   },
-  'sends the arguments of earlier calls as its API has them': {
-    rule: '`arguments` of a call in the history is what the model wrote, which need not be a JSON object: an API for texts is sent the text or a JSON object as text, an API for objects is sent an object',
+  'sends the arguments of earlier calls in the form of its API': {
+    rule: '`arguments` of a call in the history is the text of the model, which may not be a JSON object: an API with text arguments receives that text or a JSON object as text, an API with objects receives an object',
     needs: ['sent'],
     async run(bench) {
       const [{ arguments: valid }] = CALLS;
@@ -181,7 +181,7 @@ export const REQUEST_CASES: CaseDrafts = {
         return isRecord(read) && canonicalJson(read) === canonicalJson(parsedJson(valid));
       });
       if (path === undefined)
-        throw new BrokenRule(`the model is not sent the arguments ${valid} of an earlier call`);
+        throw new BrokenRule(`the model does not receive the arguments ${valid} of an earlier call`);
       const form = jsonType(valueAt(bench.lastSent, path));
       for (const text of ['{"city": "Oslo"', 'Oslo', '["Oslo"]', '']) {
         await askNext(bench, historyAfter(replyWith(text)));
@@ -190,13 +190,13 @@ export const REQUEST_CASES: CaseDrafts = {
           typeof sent === 'string' ? sent === text || isRecord(parsedJson(sent)) : isRecord(sent);
         expectThat(
           isReadable && jsonType(sent) === form,
-          `the arguments ${JSON.stringify(text)} of an earlier call are sent as ${JSON.stringify(sent)}, and valid arguments as ${form}`,
+          `the arguments ${JSON.stringify(text)} of an earlier call are sent as ${JSON.stringify(sent)}, but valid arguments as ${form}`,
         );
       }
     },
   },
   'preserves the digits of long integers in earlier calls': {
-    rule: '`arguments` of a call in the history may have integers that a number cannot represent: an API for objects is sent their digits as text',
+    rule: '`arguments` of a call in the history may have integers that a number cannot represent: an API with objects receives their digits as text',
     needs: ['sent'],
     async run(bench) {
       await askNext(bench, historyAfter(replyWith(`{"city":"Oslo","days":${DIGITS}}`)));
@@ -238,8 +238,8 @@ export const REQUEST_CASES: CaseDrafts = {
     run: (bench) =>
       expectAttached(bench, { type: 'file', data: PDF, mimeType: 'application/pdf', filename: 'map.pdf' }),
   },
-  'sends back what a reply carried, byte for byte': {
-    rule: '`providerItems` are plain JSON by the one key of `itemKey(model)`, on the message and on its calls, and go back byte for byte',
+  'sends the `providerItems` of a reply back, byte for byte': {
+    rule: '`providerItems` are plain JSON under the single key `itemKey(model)`, on the message and on its calls, and are sent back byte for byte',
     needs: ['sent', 'provider-items'],
     async run(bench) {
       const [first, second] = SEALED;
@@ -251,13 +251,10 @@ export const REQUEST_CASES: CaseDrafts = {
       const kept = [reply, ...reply.toolCalls]
         .map(({ providerItems }) => providerItems)
         .filter((items) => items !== undefined);
-      expectThat(
-        kept.length > 0,
-        'the reply carries no `providerItems`, and the model gave something to keep',
-      );
+      expectThat(kept.length > 0, 'the reply has no `providerItems`, but the model sent data to store');
       for (const items of kept) {
         expectSame('the keys of `providerItems`', Object.keys(items), [bench.itemKey]);
-        expectSame('what a store keeps of `providerItems`', plainJson(items), items);
+        expectSame('`providerItems` after storing', plainJson(items), items);
       }
       const history = historyAfter(reply);
       const next = await bench.reply(
@@ -272,8 +269,8 @@ export const REQUEST_CASES: CaseDrafts = {
       expectSent(bench, first, second);
     },
   },
-  'sends no reasoning of its own accord': {
-    rule: '`reasoning` of an assistant message is for people, and never sent to a model as it is',
+  'does not send the reasoning of messages': {
+    rule: '`reasoning` of an assistant message is for users, and is never sent to a model as text',
     needs: ['sent'],
     async run(bench) {
       const message: Message = { role: 'assistant', content: 'Hello', reasoning: 'They greet me' };
@@ -281,11 +278,11 @@ export const REQUEST_CASES: CaseDrafts = {
       expectSent(bench, 'Hello', 'And now?');
       expectThat(
         indexOfText(bench.lastSent, 'They greet me') < 0,
-        'the model is sent the `reasoning` of a message',
+        'the model receives the `reasoning` of a message',
       );
     },
   },
-  'leaves the request as it was': {
+  'does not change the request': {
     rule: 'LLMRequest is readonly: its messages and tools belong to the caller',
     async run(bench) {
       const reply = await bench.reply({ calls: CALLS });
@@ -335,7 +332,7 @@ async function expectTold(bench: Bench, settings: readonly Partial<LLMRequest>[]
     const other = seen.get(sent);
     expectThat(
       other === undefined,
-      `the model is sent the same with ${JSON.stringify(setting)} as with ${JSON.stringify(other)}`,
+      `the model receives the same request for ${JSON.stringify(setting)} and ${JSON.stringify(other)}`,
     );
     seen.set(sent, setting);
   }
@@ -367,17 +364,17 @@ export const SETTING_CASES: CaseDrafts = {
     },
   },
   'limits the tokens of the reply': {
-    rule: '`maxOutputTokens` of LLMRequest is the most tokens of the reply that the budget can pay for',
+    rule: '`maxOutputTokens` of LLMRequest is the largest reply, in tokens, that the budget can pay for',
     needs: ['sent', 'output-limit'],
     run: (bench) => expectTold(bench, [{ maxOutputTokens: 1_025 }, { maxOutputTokens: 2_049 }]),
   },
   'sends which tools the model may call': {
-    rule: '`toolChoice` of LLMRequest says whether the model must call a tool, and which',
+    rule: '`toolChoice` of LLMRequest states whether the model must call a tool, and which',
     needs: ['sent', 'tool-choice'],
     run: (bench) => expectTold(bench, [{}, ...CHOICES.map((toolChoice) => ({ toolChoice }))]),
   },
   'sends the list of tools from which the model may choose': {
-    rule: '`toolChoice: { tools }` of LLMRequest says which of the offered tools the model may call',
+    rule: '`toolChoice: { tools }` of LLMRequest lists the tools that the model may call',
     needs: ['sent', 'tool-choice'],
     run: (bench) =>
       expectTold(bench, [
@@ -387,7 +384,7 @@ export const SETTING_CASES: CaseDrafts = {
       ]),
   },
   'sends whether a reply may have several calls': {
-    rule: '`parallelToolCalls` of LLMRequest says whether a reply may have several calls',
+    rule: '`parallelToolCalls` of LLMRequest states whether a reply may have several calls',
     needs: ['sent', 'parallel-choice'],
     run: (bench) => expectTold(bench, [{ parallelToolCalls: true }, { parallelToolCalls: false }]),
   },

@@ -27,7 +27,7 @@ export interface JobEngineBackend {
   open(queue: string): JobEngine | Promise<JobEngine>;
   /**
    * Starts a process that calls `holdJobs` with a connection to the queue. Without it, the cases about crashed workers
-   * are left out.
+   * are omitted.
    */
   startWorker?(queue: string): Promise<WorkerProcess>;
   /** Milliseconds that a case waits for an expected event; default 60,000. */
@@ -113,7 +113,7 @@ class EngineBench {
   async until(isMet: () => boolean, what: string): Promise<void> {
     const { patienceMs = PATIENCE_MS } = this.backend;
     for (const since = performance.now(); !isMet(); await pause(POLL_MS))
-      expectThat(performance.now() - since <= patienceMs, `${what}: not within ${patienceMs} ms`);
+      expectThat(performance.now() - since <= patienceMs, `expected within ${patienceMs} ms: ${what}`);
   }
 
   async close(): Promise<void> {
@@ -132,13 +132,13 @@ function attemptsOf({ handled }: EngineBench): readonly unknown[] {
 
 /** Cases about failing jobs. */
 const ATTEMPT_CASES: EngineCases = {
-  'tries a job again that failed, after the pause of `backoff`, and counts its attempts': async (bench) => {
+  'retries a failed job after the pause of `backoff`, and counts its attempts': async (bench) => {
     const engine = await bench.open();
     await bench.work(engine, async (_job, { attempt }) => {
       if (attempt < 3) throw new Error(`attempt ${attempt}`);
     });
     await engine.enqueue(bench.job(), { attempts: 4, backoff: { type: 'fixed', delay: 600 } });
-    await bench.received(3, 'a job that failed is tried again');
+    await bench.received(3, 'a failed job is retried');
     expectSame(
       'attempts',
       attemptsOf(bench),
@@ -150,7 +150,9 @@ const ATTEMPT_CASES: EngineCases = {
       `pauses of 600 ms were ${pauses.join(' and ')} ms`,
     );
   },
-  'keeps a job whose attempts are used up, lists it with its error, and tries it no more': async (bench) => {
+  'stores a job without further attempts as dead, lists it with its error, and does not retry it': async (
+    bench,
+  ) => {
     const [engine, other] = await bench.openTwo();
     const worker = await bench.work(engine, async ({ id }) => {
       if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
@@ -168,13 +170,13 @@ const ATTEMPT_CASES: EngineCases = {
       dead[0]?.error.includes('the mail of dead:1 is lost') ?? false,
       `its error is ${dead[0]?.error}`,
     );
-    expectSame('no more dead jobs than were asked for', await other.deadJobs({ limit: 0 }), []);
+    expectSame('dead jobs up to the limit', await other.deadJobs({ limit: 0 }), []);
     const isLast = bench.handled
       .filter(({ job: { id } }) => id === job.id)
       .map(({ attempt }) => attempt.isLast);
-    expectSame('which attempt is the last', isLast, [false, true]);
+    expectSame('isLast of the attempts', isLast, [false, true]);
   },
-  'tries a job once if attempts is not given': async (bench) => {
+  'runs a job once if `attempts` is not set': async (bench) => {
     const engine = await bench.open();
     await bench.work(engine, async ({ id }) => {
       if (id === 'fails') throw new Error('It fails');
@@ -184,18 +186,16 @@ const ATTEMPT_CASES: EngineCases = {
     await bench.received(2, 'jobs are run');
     expectSame('attempts', idsOf(bench), ['fails', 'other']);
   },
-  'gives a job to a worker again whose handler gave it back, and uses up none of its attempts': async (
-    bench,
-  ) => {
+  'runs a job again if its handler returned it, without using an attempt': async (bench) => {
     const [engine, other] = await bench.openTwo();
     const handle: JobHandler = async (_job, { attempt, giveBack }) => {
       if (attempt === 3) return;
       await giveBack();
-      if (attempt === 1) throw new Error('how it ends counts for nothing');
+      if (attempt === 1) throw new Error('its outcome is ignored');
     };
     const workers = [await bench.work(engine, handle), await bench.work(other, handle)];
     await engine.enqueue(bench.job());
-    await bench.received(3, 'a job that was given back is given to a worker again');
+    await bench.received(3, 'a returned job is run again');
     await Promise.all(workers.map((worker) => worker.close()));
     expectSame(
       'attempts',
@@ -204,35 +204,34 @@ const ATTEMPT_CASES: EngineCases = {
     );
     expectSame('dead jobs', await engine.deadJobs(), []);
   },
-  'returns a job with a `delay` no earlier than that, runs others meanwhile, and uses up no attempt': async (
-    bench,
-  ) => {
-    const engine = await bench.open();
-    const many = 12;
-    await bench.work(engine, async ({ id }, { attempt, giveBack }) => {
-      if (id === 'returned' && attempt === 1) await giveBack({ delay: 700 });
-    });
-    await engine.enqueue(bench.job({ id: 'returned' }));
-    await engine.enqueue(bench.job({ id: 'other' }));
-    await engine.enqueue(bench.job({ id: 'another' }));
-    await bench.received(4, 'all jobs are run');
-    const [first, , , last] = bench.handled;
-    const order = ['returned', 'other', 'another', 'returned'];
-    expectSame('the order of jobs', idsOf(bench), order);
-    expectSame('the attempt after it was returned', [last?.attempt.attempt, last?.attempt.isLast], [2, true]);
-    const waited = (last?.at ?? 0) - (first?.at ?? 0);
-    expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
-    let often = 0;
-    const handle: JobHandler = async (_job, { attempt, giveBack }) => {
-      if (attempt < many) await giveBack({ delay: 1 });
-      often += 1;
-    };
-    await bench.work(engine, handle, { queue: 'returned' });
-    await engine.enqueue(bench.job(), { queue: 'returned' });
-    await bench.until(() => often === many, 'a job that was returned often is run again');
-    expectSame('dead jobs', await engine.deadJobs(), []);
-  },
-  'tries a dead job again that is revived, as often as a new one, and revives no other': async (bench) => {
+  'runs a job that was returned with a `delay` after the delay, runs other jobs meanwhile, and uses no attempt':
+    async (bench) => {
+      const engine = await bench.open();
+      const many = 12;
+      await bench.work(engine, async ({ id }, { attempt, giveBack }) => {
+        if (id === 'returned' && attempt === 1) await giveBack({ delay: 700 });
+      });
+      await engine.enqueue(bench.job({ id: 'returned' }));
+      await engine.enqueue(bench.job({ id: 'other' }));
+      await engine.enqueue(bench.job({ id: 'another' }));
+      await bench.received(4, 'all jobs are run');
+      const [first, , , last] = bench.handled;
+      const order = ['returned', 'other', 'another', 'returned'];
+      expectSame('the order of jobs', idsOf(bench), order);
+      expectSame('the attempt after the return', [last?.attempt.attempt, last?.attempt.isLast], [2, true]);
+      const waited = (last?.at ?? 0) - (first?.at ?? 0);
+      expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
+      let often = 0;
+      const handle: JobHandler = async (_job, { attempt, giveBack }) => {
+        if (attempt < many) await giveBack({ delay: 1 });
+        often += 1;
+      };
+      await bench.work(engine, handle, { queue: 'returned' });
+      await engine.enqueue(bench.job(), { queue: 'returned' });
+      await bench.until(() => often === many, 'a job that was returned many times is run again');
+      expectSame('dead jobs', await engine.deadJobs(), []);
+    },
+  'runs a revived dead job with as many attempts as a new job, and revives only dead jobs': async (bench) => {
     const [engine, other] = await bench.openTwo();
     const handle: JobHandler = async ({ id }) => {
       if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
@@ -246,24 +245,24 @@ const ATTEMPT_CASES: EngineCases = {
     await worker.close();
     await engine.enqueue(waiting, { delay: 3_600_000 });
     for (const left of [ended, waiting, bench.job()])
-      expectSame('a job that is not dead is revived', await other.revive(left), false);
+      expectSame('revive of a job that is not dead', await other.revive(left), false);
     const ids = [ended.id, waiting.id, job.id];
     const dead = await other.deadJobs({ jobIds: ids });
     expectSame(
-      'which of the ids are dead',
+      'the dead jobs of the ids',
       dead.map(({ job: { id } }) => id),
       [job.id],
     );
-    expectSame('whether a job is dead that is not', await other.deadJobs({ jobIds: [ended.id] }), []);
+    expectSame('deadJobs with the id of another job', await other.deadJobs({ jobIds: [ended.id] }), []);
     const revived = { ...job, revivals: 1 };
-    expectSame('a dead job is revived', await other.revive(revived, options), true);
-    expectSame('a job is revived twice', await other.revive(job, options), false);
-    expectSame('dead jobs after the last was revived', await engine.deadJobs(), []);
+    expectSame('revive of a dead job', await other.revive(revived, options), true);
+    expectSame('a second revive', await other.revive(job, options), false);
+    expectSame('dead jobs after the revive', await engine.deadJobs(), []);
     const reviver = await bench.work(other, handle);
-    await bench.received(5, 'a job that was revived is tried as often as a new one');
+    await bench.received(5, 'a revived job has as many attempts as a new job');
     await reviver.close();
     const [lost] = await engine.deadJobs();
-    expectSame('the job that is dead again, as it was revived', lost?.job, revived);
+    expectSame('the revived job, dead again', lost?.job, revived);
     expectSame('dead jobs', (await engine.deadJobs()).length, 1);
   },
 };
@@ -277,7 +276,7 @@ const BACKEND = optionTable<JobEngineBackend>('jobEngineConformance', {
 /** A case for any test runner. */
 export interface JobEngineCase {
   readonly title: string;
-  /** Resolves if the engine fulfils the contract; rejects with what it does instead. */
+  /** Resolves if the engine fulfils the contract; otherwise rejects with the difference. */
   run(): Promise<void>;
 }
 
@@ -333,7 +332,7 @@ export async function holdJobs(engine: JobEngine): Promise<void> {
 
 /** Cases about which jobs run, on which worker, in which order, and when. */
 const DELIVERY_CASES: EngineCases = {
-  'gives a job to a worker on another connection as it was enqueued': async (bench) => {
+  'delivers a job unchanged to a worker on another connection': async (bench) => {
     const [sender, receiver] = await bench.openTwo();
     const job = bench.job({
       runId: 'run:1',
@@ -341,10 +340,10 @@ const DELIVERY_CASES: EngineCases = {
     });
     await sender.enqueue(job);
     await bench.work(receiver);
-    await bench.received(1, 'a job that waits is run');
-    expectSame('the job is the one that was enqueued', bench.handled[0]?.job, job);
+    await bench.received(1, 'a waiting job is run');
+    expectSame('the job', bench.handled[0]?.job, job);
   },
-  'runs a job once, however often it is enqueued by its id, also after it has ended': async (bench) => {
+  'runs a job once if it is enqueued several times with the same id, even after its end': async (bench) => {
     const [sender, other] = await bench.openTwo();
     const job = bench.job();
     const last = bench.job({ id: 'last' });
@@ -359,15 +358,15 @@ const DELIVERY_CASES: EngineCases = {
     await bench.received(2, 'a job is run');
     expectSame('jobs that were run', idsOf(bench), [job.id, last.id]);
   },
-  'takes any text for an id': async (bench) => {
+  'accepts any text as an id': async (bench) => {
     const [sender, receiver] = await bench.openTwo();
     const ids = ['7', 'a:b:c', 'äö/%?', 'x'.repeat(200), crypto.randomUUID()];
     for (const id of ids) await sender.enqueue(bench.job({ id }));
     await bench.work(receiver);
-    await bench.received(ids.length, 'jobs of any id are run');
+    await bench.received(ids.length, 'jobs with any id are run');
     expectSame('ids of the jobs that were run', idsOf(bench).sort(), [...ids].sort());
   },
-  'shares jobs among workers, each job for one of them': async (bench) => {
+  'distributes jobs among workers, each job to one worker': async (bench) => {
     const [sender, one, other] = await bench.openThree();
     const jobs = Array.from({ length: 40 }, () => bench.job());
     // On a slow machine, a worker may lose its lease, and the job starts again: ignore later attempts.
@@ -383,7 +382,7 @@ const DELIVERY_CASES: EngineCases = {
       jobs.map(({ id }) => id).sort(),
     );
   },
-  'runs as many jobs at the same time as `concurrency` says, and no more': async (bench) => {
+  'runs up to `concurrency` jobs at the same time': async (bench) => {
     const engine = await bench.open();
     let [running, most, ended] = [0, 0, 0];
     await bench.work(
@@ -402,7 +401,7 @@ const DELIVERY_CASES: EngineCases = {
     await bench.until(() => ended === 7, 'all jobs are run');
     expectSame('jobs at the same time', most, 3);
   },
-  'runs jobs of a higher number of `priority` after those of a lower one': async (bench) => {
+  'runs jobs with a lower number as `priority` first': async (bench) => {
     const engine = await bench.open();
     const order: readonly [string, number | undefined][] = [
       ['late', 9],
@@ -416,7 +415,7 @@ const DELIVERY_CASES: EngineCases = {
     await bench.received(4, 'all jobs are run');
     expectSame('the order of jobs', idsOf(bench), ['first', 'soon', 'middle', 'late']);
   },
-  'runs a job with a `delay` no earlier than that, and others before it': async (bench) => {
+  'runs a job with a `delay` after the delay, and other jobs before it': async (bench) => {
     const engine = await bench.open();
     await bench.work(engine);
     const since = performance.now();
@@ -428,7 +427,9 @@ const DELIVERY_CASES: EngineCases = {
     // Clocks have a resolution of a millisecond.
     expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
   },
-  'drains a worker that is closed, and leaves what has not begun to others': async (bench) => {
+  'completes the running jobs of a closed worker, and leaves waiting jobs to other workers': async (
+    bench,
+  ) => {
     const [sender, one, other] = await bench.openThree();
     const gate = Promise.withResolvers<void>();
     let hasEnded = false;
@@ -442,10 +443,10 @@ const DELIVERY_CASES: EngineCases = {
     const left: Job = bench.job({ id: 'left' });
     await sender.enqueue(left);
     gate.resolve();
-    expectThat(await closed, 'a worker is closed before its job has ended');
+    expectThat(await closed, 'close of the worker resolved before the end of its job');
     await bench.work(other);
-    await bench.received(2, 'what was left is run by another worker');
-    expectSame('the job that was left', bench.handled.at(-1)?.job, left);
+    await bench.received(2, 'the waiting job is run by another worker');
+    expectSame('the waiting job', bench.handled.at(-1)?.job, left);
   },
   'delivers messages to other connections, complete and in order, until they unsubscribe': async (bench) => {
     const [sender, listener] = await bench.openTwo();
@@ -460,7 +461,7 @@ const DELIVERY_CASES: EngineCases = {
     for (const update of updates) await sender.publish({ type: 'progress', jobId: 'a:b', update });
     await bench.until(() => received.length === 3, 'news is heard');
     const expected = updates.map((update) => ({ type: 'progress', jobId: 'a:b', update }));
-    expectSame('what was heard', received, expected);
+    expectSame('the received messages', received, expected);
     await end();
     await endBroken();
     let isHeard = false;
@@ -469,13 +470,13 @@ const DELIVERY_CASES: EngineCases = {
     });
     await sender.publish({ type: 'end', jobId: 'a:b' });
     await bench.until(() => isHeard, 'news is heard');
-    expectSame('what was heard after the listening had ended', received.length, 3);
+    expectSame('the number of messages after unsubscribing', received.length, 3);
   },
 };
 
 /** Cases about crashed workers. */
 const PROCESS_CASES: EngineCases = {
-  'gives the job of a worker that was killed to another one': async (bench) => {
+  'gives the job of a killed worker to another worker': async (bench) => {
     const engine = await bench.open();
     let isHeld = false;
     await engine.subscribe((news) => {
@@ -496,7 +497,7 @@ const PROCESS_CASES: EngineCases = {
 
 /** Cases about separate queues. */
 const QUEUE_CASES: EngineCases = {
-  'gives jobs of a `queue` to workers of that queue, and to no others': async (bench) => {
+  'gives jobs of a `queue` only to workers of that queue': async (bench) => {
     const [sender, plain, mail] = await bench.openThree();
     const ids = ['plain-1', 'mail-1', 'plain-2', 'mail-2'];
     const taken: string[] = [];
@@ -508,15 +509,19 @@ const QUEUE_CASES: EngineCases = {
     await bench.work(plain, noting('plain'));
     await bench.work(mail, noting('mail'), { queue: 'mail' });
     await bench.received(ids.length, 'all jobs are run');
-    expectSame('who ran which job', taken.sort(), ids.map((id) => `${id} in ${id.split('-')[0]}`).sort());
+    expectSame(
+      'the jobs and the workers that ran them',
+      taken.sort(),
+      ids.map((id) => `${id} in ${id.split('-')[0]}`).sort(),
+    );
   },
-  'cancels, lists and revives jobs of a `queue` on connections that never used it, and closes its workers':
+  'cancels, lists and revives jobs of a `queue` on connections that never used the queue, and closes its workers':
     async (bench) => {
       const [sender, worker, other] = await bench.openThree();
       const [waiting, dead, running] = [bench.job(), bench.job(), bench.job()];
       const options = { queue: 'mail' };
       await sender.enqueue(waiting, { ...options, delay: 3_600_000 });
-      expectSame('a job that waits in a queue is cancelled', await other.cancel(waiting.id), true);
+      expectSame('cancel of a waiting job in a queue', await other.cancel(waiting.id), true);
       const handle: JobHandler = async ({ id }, { signal }) => {
         if (id === dead.id) throw new Error('no paper');
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
@@ -525,9 +530,9 @@ const QUEUE_CASES: EngineCases = {
       await bench.work(worker, handle, options);
       await sender.enqueue(running, options);
       await bench.received(1, 'a job is run');
-      expectSame('a job that runs is cancelled', await other.cancel(running.id), true);
+      expectSame('cancel of a running job', await other.cancel(running.id), true);
       await sender.enqueue(dead, options);
-      await bench.received(2, 'a job is run after one that was cancelled');
+      await bench.received(2, 'a job is run after a cancelled job');
       await worker.close();
       for (const query of [{}, { jobIds: [waiting.id, dead.id, running.id] }])
         expectSame(
@@ -535,11 +540,11 @@ const QUEUE_CASES: EngineCases = {
           (await other.deadJobs(query)).map(({ job }) => job.id),
           [dead.id],
         );
-      expectSame('a dead job is revived', await other.revive(dead, options), true);
-      expectSame('dead jobs after the last was revived', await sender.deadJobs(), []);
+      expectSame('revive of a dead job', await other.revive(dead, options), true);
+      expectSame('dead jobs after the revive', await sender.deadJobs(), []);
       await bench.work(other, undefined, options);
-      await bench.received(3, 'a job that was revived is run');
-      expectSame('the job that was run', bench.handled.at(-1)?.job.id, dead.id);
+      await bench.received(3, 'the revived job is run');
+      expectSame('the run job', bench.handled.at(-1)?.job.id, dead.id);
     },
 };
 
@@ -550,9 +555,9 @@ const CANCEL_CASES: EngineCases = {
     const [waiting, delayed] = [bench.job(), bench.job()];
     await sender.enqueue(waiting);
     await sender.enqueue(delayed, { delay: 300 });
-    expectSame('a job that waits is cancelled', await other.cancel(waiting.id), true);
-    expectSame('a delayed job is cancelled', await other.cancel(delayed.id, 'no more'), true);
-    expectSame('a job that was cancelled is cancelled again', await sender.cancel(waiting.id), false);
+    expectSame('cancel of a waiting job', await other.cancel(waiting.id), true);
+    expectSame('cancel of a delayed job', await other.cancel(delayed.id, 'no more'), true);
+    expectSame('a second cancel of a job', await sender.cancel(waiting.id), false);
     await bench.work(sender);
     // Later than the cancelled job would have run.
     await other.enqueue(bench.job({ id: 'last' }), { delay: 600 });
@@ -560,30 +565,31 @@ const CANCEL_CASES: EngineCases = {
     expectSame('jobs that were run', idsOf(bench), ['last']);
     expectSame('dead jobs', await sender.deadJobs(), []);
   },
-  'aborts the signal of a job that runs, when it is cancelled on another connection, and tries it no more':
-    async (bench) => {
-      const [worker, other] = await bench.openTwo();
-      let reason: unknown;
-      await bench.work(worker, async ({ id }, { signal }) => {
-        if (id === 'next') return;
-        await new Promise((resolve) => signal.addEventListener('abort', resolve));
-        reason = signal.reason;
-        throw reason;
-      });
-      const job = bench.job();
-      await other.enqueue(job, { attempts: 3 });
-      await bench.received(1, 'a job is run');
-      expectSame('a job that runs is cancelled', await other.cancel(job.id, 'the shop is closed'), true);
-      await bench.until(() => reason !== undefined, 'the signal is aborted');
-      expectSame('the reason of the signal', errorMessage(reason), 'the shop is closed');
-      await other.enqueue(bench.job({ id: 'next' }));
-      await bench.received(2, 'the next job is run');
-      expectSame('jobs that were run', idsOf(bench), [job.id, 'next']);
-      expectSame('dead jobs', await other.deadJobs(), []);
-      expectSame('a job that has ended is cancelled', await other.cancel(job.id), false);
-    },
-  'cancels no job that it does not know': async (bench) => {
+  'aborts the signal of a running job that is cancelled on another connection, and does not retry it': async (
+    bench,
+  ) => {
+    const [worker, other] = await bench.openTwo();
+    let reason: unknown;
+    await bench.work(worker, async ({ id }, { signal }) => {
+      if (id === 'next') return;
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      reason = signal.reason;
+      throw reason;
+    });
+    const job = bench.job();
+    await other.enqueue(job, { attempts: 3 });
+    await bench.received(1, 'a job is run');
+    expectSame('cancel of a running job', await other.cancel(job.id, 'the shop is closed'), true);
+    await bench.until(() => reason !== undefined, 'the signal is aborted');
+    expectSame('the reason of the signal', errorMessage(reason), 'the shop is closed');
+    await other.enqueue(bench.job({ id: 'next' }));
+    await bench.received(2, 'the next job is run');
+    expectSame('jobs that were run', idsOf(bench), [job.id, 'next']);
+    expectSame('dead jobs', await other.deadJobs(), []);
+    expectSame('cancel of an ended job', await other.cancel(job.id), false);
+  },
+  'returns false for the cancel of an unknown job': async (bench) => {
     const engine = await bench.open();
-    expectSame('a job that is not known is cancelled', await engine.cancel('nobody'), false);
+    expectSame('cancel of an unknown job', await engine.cancel('nobody'), false);
   },
 };

@@ -63,14 +63,16 @@ class LedgerBench {
 }
 
 const CASES: OpenedCases<LedgerBench> = {
-  'reserve gives up to the limit and no more, and says what is left': async (bench) => {
+  'reserve accepts amounts up to the limit, and returns the remaining amount if it refuses': async (
+    bench,
+  ) => {
     expectSame('the first', await bench.reserve('a', 60), 'reserved');
-    expectSame('one too large', await bench.reserve('b', 41), 'tenant:t tokens 40');
-    expectSame('one that fits', await bench.reserve('c', 40), 'reserved');
-    expectSame('what is held', await bench.held(), [0, 100]);
+    expectSame('an amount above the rest', await bench.reserve('b', 41), 'tenant:t tokens 40');
+    expectSame('an amount within the rest', await bench.reserve('c', 40), 'reserved');
+    expectSame('spent and reserved tokens', await bench.held(), [0, 100]);
     expectSame('one more', await bench.reserve('d', 1), 'tenant:t tokens 0');
   },
-  'reserve takes from all accounts or from none': async (bench) => {
+  'reserve changes all accounts or no account': async (bench) => {
     const small: BudgetAccount = { key: 'user:u', limits: { tokens: 5 } };
     expectSame('both', await bench.reserve('a', 10, [tenant, small]), 'user:u tokens 5');
     expectSame('the larger one', await bench.held(), [0, 0]);
@@ -84,41 +86,41 @@ const CASES: OpenedCases<LedgerBench> = {
     const second = await ledger.reserve({ id: 'b', accounts, amounts, leaseMs: LEASE_MS });
     expectSame('the first', first, { status: 'reserved' });
     expectSame('the second', second, { status: 'spent', key: 'k', part: 'cost', left: 1 });
-    expectSame('what is reserved', (await ledger.balance({ key: 'k' })).reserved, amounts);
+    expectSame('the reserved amounts', (await ledger.balance({ key: 'k' })).reserved, amounts);
   },
-  'reserve made again is the same reservation': async (bench) => {
+  'reserve with the same id again returns the same reservation': async (bench) => {
     for (const round of [1, 2]) expectSame(`time ${round}`, await bench.reserve('a', 80), 'reserved');
-    expectSame('what is held', await bench.held(), [0, 80]);
+    expectSame('spent and reserved tokens', await bench.held(), [0, 80]);
   },
-  'settle gives the rest back, counts more than was reserved, and counts once': async (bench) => {
+  'settle releases the rest, counts more than was reserved, and counts only once': async (bench) => {
     await bench.reserve('a', 80);
     expectSame('settling', await bench.ledger.settle('a', tokens(30)), true);
     expectSame('again', await bench.ledger.settle('a', tokens(30)), false);
-    expectSame('what was never reserved', await bench.ledger.settle('x', tokens(30)), false);
-    expectSame('what is held', await bench.held(), [30, 0]);
+    expectSame('settling an unknown reservation', await bench.ledger.settle('x', tokens(30)), false);
+    expectSame('spent and reserved tokens', await bench.held(), [30, 0]);
     await bench.reserve('b', 70);
     await bench.ledger.settle('b', tokens(90));
-    expectSame('what is held then', await bench.held(), [120, 0]);
+    expectSame('the amounts after settling more', await bench.held(), [120, 0]);
     expectSame('one more', await bench.reserve('c', 0), 'tenant:t tokens 0');
   },
-  'a reservation of a dead process runs out, and is counted where it is settled late': async (bench) => {
+  'a reservation of a crashed process expires, and is still counted if it is settled late': async (bench) => {
     await bench.reserve('a', 100);
-    expectSame('while it holds', await bench.reserve('b', 1), 'tenant:t tokens 0');
+    expectSame('before it expires', await bench.reserve('b', 1), 'tenant:t tokens 0');
     await bench.advance(LEASE_MS);
-    expectSame('when it has run out', await bench.reserve('b', 60), 'reserved');
+    expectSame('after it has expired', await bench.reserve('b', 60), 'reserved');
     expectSame('settling it late', await bench.ledger.settle('a', tokens(50)), true);
-    expectSame('what is held', await bench.held(), [50, 60]);
+    expectSame('spent and reserved tokens', await bench.held(), [50, 60]);
   },
   'renewReservation extends a reservation, and refuses a settled one': async (bench) => {
     await bench.reserve('a', 100);
     await bench.advance(LEASE_MS / 2);
     expectSame('renewing', await bench.ledger.renewReservation('a', LEASE_MS), true);
     await bench.advance(LEASE_MS / 2 + 60_000);
-    expectSame('what is held', await bench.held(), [0, 100]);
+    expectSame('spent and reserved tokens', await bench.held(), [0, 100]);
     await bench.ledger.settle('a', tokens(1));
-    expectSame('renewing what is settled', await bench.ledger.renewReservation('a', LEASE_MS), false);
+    expectSame('renewing a settled reservation', await bench.ledger.renewReservation('a', LEASE_MS), false);
   },
-  'balance of an account with windows begins anew with each': async (bench) => {
+  'balance of an account with windows starts at zero in each window': async (bench) => {
     const daily = { ...tenant, windowMs: DAY };
     await bench.reserve('a', 100, [daily]);
     await bench.ledger.settle('a', tokens(100));
@@ -128,7 +130,7 @@ const CASES: OpenedCases<LedgerBench> = {
     await bench.advance(DAY);
     expectSame('the next day', await bench.reserve('c', 100, [daily]), 'reserved');
   },
-  'each key is an account of its own, whatever it contains': async (bench) => {
+  'each key has a separate account, whatever characters it contains': async (bench) => {
     const keys = ['', ' ', 'k', 'K', '__proto__', "'); --", 'a b', 'ä', '👩‍🚀', '0 0 k'];
     for (const [index, key] of keys.entries()) {
       const account = { key, limits: { tokens: 100 } };
@@ -137,7 +139,7 @@ const CASES: OpenedCases<LedgerBench> = {
     for (const [index, key] of keys.entries())
       expectSame(JSON.stringify(key), await bench.held({ key, limits: {} }), [0, index + 1]);
   },
-  'reserve never gives more than there is where many reserve at the same moment': async (bench) => {
+  'reserve never exceeds the limit with many simultaneous callers': async (bench) => {
     for (let round = 0; round < 10; round += 1) {
       const key = `round ${round}`;
       const accounts = [{ key, limits: { tokens: 100 } }];
@@ -147,22 +149,20 @@ const CASES: OpenedCases<LedgerBench> = {
         if (outcome.status === 'reserved' && index % 3 === 0) await ledger.settle(id, tokens(30));
         return outcome.status;
       });
-      expectSame('those who got some', outcomes.filter((status) => status === 'reserved').length, 3);
+      expectSame('the successful reservations', outcomes.filter((status) => status === 'reserved').length, 3);
       const { spent, reserved } = await bench.other.balance({ key });
-      expectSame('what is held', spent.tokens + reserved.tokens, 90);
+      expectSame('spent and reserved tokens', spent.tokens + reserved.tokens, 90);
     }
   },
-  'removeOlderThan forgets accounts that nobody has touched, and reservations that have run out': async (
-    bench,
-  ) => {
+  'removeOlderThan removes unused accounts and expired reservations': async (bench) => {
     await bench.reserve('a', 10);
     await bench.ledger.settle('a', tokens(10));
     await bench.reserve('b', 10);
     expectSame('too early', await bench.ledger.removeOlderThan(LEASE_MS), 0);
     await bench.advance(3 * LEASE_MS);
-    expectSame('accounts forgotten', await bench.ledger.removeOlderThan(LEASE_MS), 1);
-    expectSame('what is held', await bench.held(), [0, 0]);
-    expectSame('settling what is forgotten', await bench.ledger.settle('b', tokens(1)), false);
+    expectSame('removed accounts', await bench.ledger.removeOlderThan(LEASE_MS), 1);
+    expectSame('spent and reserved tokens', await bench.held(), [0, 0]);
+    expectSame('settling a removed reservation', await bench.ledger.settle('b', tokens(1)), false);
   },
 };
 

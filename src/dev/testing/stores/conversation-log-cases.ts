@@ -60,7 +60,7 @@ async function enterAndHold(log: ConversationLog) {
 /** Reads a conversation that must exist. */
 async function readConversation(log: ConversationLog, id = ID): Promise<KeptConversation> {
   const kept = await log.read(id);
-  if (kept === undefined) throw new Error(`the conversation ${JSON.stringify(id)} is not there`);
+  if (kept === undefined) throw new Error(`the conversation ${JSON.stringify(id)} does not exist`);
   return kept;
 }
 
@@ -70,21 +70,21 @@ function keysOf({ inbox }: KeptConversation): readonly string[] {
 
 /** Cases about entries of conversations. */
 const ENTRY_CASES: OpenedCases<OpenedConversationLog> = {
-  'enter keeps an entry once for each key, and numbers entries in order of arrival': async ({ log }) => {
-    expectSame('what was never entered', await log.read(ID), undefined);
+  'enter stores one entry per key, and numbers entries in order of arrival': async ({ log }) => {
+    expectSame('an unknown conversation', await log.read(ID), undefined);
     expectSame('the first', await enter(log, 'a'), { position: 1, isNew: true });
     expectSame('the second', await enter(log, 'b'), { position: 2, isNew: true });
     const again = await enter(log, 'a', { kind: 'prompt', content: 'Something else' });
     expectSame('the first again', again, { position: 1, isNew: false });
     const elsewhere = await log.enter({ conversationId: 'c2', key: 'a', content: PROMPT });
-    expectSame('the same key elsewhere', elsewhere, { position: 1, isNew: true });
+    expectSame('the same key in another conversation', elsewhere, { position: 1, isNew: true });
     const { revision: _, ...kept } = await readConversation(log);
     expectSame('read', kept, {
       ...{ conversationId: ID, turns: 0, messages: [], lastEvent: 0, isAbortAsked: false, isHeld: false },
       inbox: ['a', 'b'].map((key, index) => ({ position: index + 1, key, content: PROMPT })),
     });
   },
-  'enter keeps texts as they are, and tells conversations and keys apart whatever they are called': async ({
+  'enter stores texts unchanged, and keeps conversations and keys with similar names separate': async ({
     log,
   }) => {
     for (const name of ODD_NAMES) {
@@ -94,7 +94,7 @@ const ENTRY_CASES: OpenedCases<OpenedConversationLog> = {
         await log.enter({ conversationId: 'keys', key: name, content }),
       ];
       expectSame(
-        `what entered as ${JSON.stringify(name)}`,
+        `isNew of the entries ${JSON.stringify(name)}`,
         entered.map((one) => one?.isNew),
         [true, true],
       );
@@ -106,17 +106,17 @@ const ENTRY_CASES: OpenedCases<OpenedConversationLog> = {
     }
     expectSame('the keys', keysOf(await readConversation(log, 'keys')), ODD_NAMES);
   },
-  'enter refuses with `onlyKnown` what would begin a conversation': async ({ log }) => {
+  'enter with `onlyKnown` refuses an entry that would start a conversation': async ({ log }) => {
     const entry = { conversationId: ID, key: 'k1', content: PROMPT };
     expectSame('entering', await log.enter({ ...entry, onlyKnown: true }), undefined);
     expectSame('read', await log.read(ID), undefined);
     await log.enter(entry);
     const second = await log.enter({ ...entry, key: 'k2', onlyKnown: true });
-    expectSame('what is known', second, { position: 2, isNew: true });
+    expectSame('an entry of a known conversation', second, { position: 2, isNew: true });
     const again = await log.enter({ ...entry, onlyKnown: true });
     expectSame('the first again', again, { position: 1, isNew: false });
   },
-  'enter refuses with `onlyOwner` what another owner brings, and keeps the first owner': async ({ log }) => {
+  'enter with `onlyOwner` refuses entries of another owner, and stores the first owner': async ({ log }) => {
     const owner = { user: 'é', tenant: ODD_TEXT };
     const entry = (key: string, whose?: unknown) => ({
       ...{ conversationId: ID, key, onlyOwner: true },
@@ -141,12 +141,9 @@ const ENTRY_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('the inbox', keysOf(await readConversation(log)), []);
     await advance(LEASE_MS);
     await log.removeEventsOlderThan(LEASE_MS);
-    expectSame('the key in the end', await enter(log, 'a'), { position: 2, isNew: true });
+    expectSame('the key after the removal', await enter(log, 'a'), { position: 2, isNew: true });
   },
-  'enter makes one entry of many of the same key that come at the same moment': async ({
-    log,
-    other = log,
-  }) => {
+  'enter stores one entry of many simultaneous entries with the same key': async ({ log, other = log }) => {
     for (let round = 0; round < 5; round += 1) {
       const conversationId = `round ${round}`;
       const entered = await Promise.all(
@@ -155,7 +152,7 @@ const ENTRY_CASES: OpenedCases<OpenedConversationLog> = {
           return (index % 3 === 0 ? other : log).enter({ conversationId, key, content: PROMPT });
         }),
       );
-      expectSame('how many are new', entered.filter((entry) => entry?.isNew).length, 2);
+      expectSame('the number of new entries', entered.filter((entry) => entry?.isNew).length, 2);
       const positions = new Set(entered.map((entry) => entry?.position));
       expectSame('the positions', [...positions].sort(), [1, 2]);
     }
@@ -179,7 +176,7 @@ function page(log: ConversationLog, after: number, limit = 100) {
   return log.events({ conversationId: ID, after, limit });
 }
 
-/** Repeats an action until a watcher has noticed it: over a network, watching may start with a delay. */
+/** Repeats an action until a watcher has received it: over a network, watching may start with a delay. */
 async function repeatUntil(isHeard: () => boolean, act: (round: number) => unknown): Promise<void> {
   for (let round = 0; !isHeard(); round += 1) {
     await act(round);
@@ -189,29 +186,25 @@ async function repeatUntil(isHeard: () => boolean, act: (round: number) => unkno
 
 /** Cases about holders and readers. */
 const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
-  'hold gives a conversation to one at a time, until the lease ends': async ({
+  'hold lets one holder at a time have a conversation, until its lease ends': async ({
     log,
     other = log,
     advance,
   }) => {
-    expectSame('what is not there', await log.hold(lease('x')), { status: 'missing' });
+    expectSame('hold of an unknown conversation', await log.hold(lease('x')), { status: 'missing' });
     await enter(log, 'a');
     const held = await log.hold(lease('x'));
     expectSame('hold', held, { status: 'held', conversation: await readConversation(other) });
     expectSame('isHeld', (await readConversation(other)).isHeld, true);
-    expectSame('hold of another', await other.hold(lease('y')), { status: 'taken' });
+    expectSame('hold by another holder', await other.hold(lease('y')), { status: 'taken' });
     await advance(LEASE_MS / 2);
     expectSame('renew', await log.renew(lease('x')), { holds: true, isAbortAsked: false });
     await advance(LEASE_MS / 2 + MINUTE);
     expectSame('hold while renewed', await other.hold(lease('y')), { status: 'taken' });
     await advance(LEASE_MS / 2);
-    expectSame('hold when it is over', (await other.hold(lease('y'))).status, 'held');
+    expectSame('hold after the lease', (await other.hold(lease('y'))).status, 'held');
   },
-  'hold gives a conversation to one of many who ask at the same moment': async ({
-    log,
-    other = log,
-    advance,
-  }) => {
+  'hold succeeds for one of many simultaneous callers': async ({ log, other = log, advance }) => {
     await enter(log, 'a');
     for (let round = 0; round < 10; round += 1) {
       const outcomes = await atOnce(6, [log, other], (one, index) => one.hold(lease(`${round} ${index}`)));
@@ -220,7 +213,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
       await advance(LEASE_MS);
     }
   },
-  'hold takes a conversation from a late holder, whose writes are refused from then on': async ({
+  'hold replaces a holder whose lease has ended, and refuses the late writes of the old holder': async ({
     log,
     other = log,
     advance,
@@ -237,12 +230,12 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('read', await readConversation(log), before);
     expectSame('tell by the new holder', await other.tell(hold('y'), [{ type: 'right' }]), 1);
   },
-  'commit lets a holder who is late, but whom nobody has replaced, go on': async ({ log, advance }) => {
+  'commit accepts a late holder that was not replaced': async ({ log, advance }) => {
     await enterAndHold(log);
     await advance(5 * LEASE_MS);
     expectSame('commit', await log.commit(BY_X, { done: [1] }), true);
   },
-  'commit changes turn, history, inbox and events at once, and leaves what it does not name': async ({
+  'commit changes turn, history, inbox and events together, and leaves other parts unchanged': async ({
     log,
     other = log,
   }) => {
@@ -259,15 +252,15 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('the inbox', [keysOf(open), open.messages], [['b'], []]);
     await log.commit(BY_X, { turn: null, history: { keep: 0, messages: said } });
     const ended = await readConversation(other);
-    expectSame('when it has ended', [ended.turn, ended.turns, ended.messages], [undefined, 1, said]);
+    expectSame('after the turn', [ended.turn, ended.turns, ended.messages], [undefined, 1, said]);
     const another = { role: 'assistant', content: 'Good day' } as const;
     await log.commit(BY_X, { history: { keep: 1, messages: [another] } });
     expectSame('the history', (await readConversation(other)).messages, [said[0], another]);
     await log.commit(BY_X, { history: { keep: 1, messages: [] } });
     const left = await readConversation(other);
-    expectSame('what is left', [left.messages, keysOf(left), left.lastEvent], [[said[0]], ['b'], 1]);
+    expectSame('the rest', [left.messages, keysOf(left), left.lastEvent], [[said[0]], ['b'], 1]);
   },
-  'tell numbers events without gaps, and events gives them in pages': async ({ log, other = log }) => {
+  'tell numbers events without gaps, and events returns them in pages': async ({ log, other = log }) => {
     await enterAndHold(log);
     const last = await log.tell(BY_X, [{ type: 'one', text: ODD_TEXT }, { type: 'two' }]);
     expectSame('tell', last, 2);
@@ -278,20 +271,23 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     ];
     expectSame('the first page', await page(other, 0, 2), first);
     expectSame('the second page', await page(other, 2, 2), [{ number: 3, event: { type: 'three' } }]);
-    expectSame('the page behind it', await page(other, 3, 2), []);
+    expectSame('the page after the last event', await page(other, 3, 2), []);
     expectSame('lastEvent', (await readConversation(other)).lastEvent, 3);
   },
-  'removeEventsOlderThan forgets events by age, and numbers go on': async ({ log, advance }) => {
+  'removeEventsOlderThan removes events by age, and their numbers are not used again': async ({
+    log,
+    advance,
+  }) => {
     await enterAndHold(log);
     await log.tell(BY_X, [{ type: 'one' }, { type: 'two' }]);
     await advance(LEASE_MS);
     await log.tell(BY_X, [{ type: 'three' }]);
-    expectSame('forgotten', await log.removeEventsOlderThan(LEASE_MS), 2);
+    expectSame('removed events', await log.removeEventsOlderThan(LEASE_MS), 2);
     expectSame('the next', await log.tell(BY_X, [{ type: 'four' }]), 4);
     const left = (await page(log, 0)).map(({ number, event }) => `${number} ${String(event.type)}`);
-    expectSame('what is left', left, ['3 three', '4 four']);
+    expectSame('the rest', left, ['3 three', '4 four']);
   },
-  'due lists conversations with unseen entries, the longest waiting first': async ({
+  'due lists conversations with new entries, the longest waiting first': async ({
     log,
     other = log,
     advance,
@@ -303,38 +299,38 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('both', await other.due(10), [ID, 'c2']);
     expectSame('one', await other.due(1), [ID]);
     const held = await log.hold(lease('x'));
-    expectSame('while one is held', await other.due(10), ['c2']);
+    expectSame('while the other conversation is held', await other.due(10), ['c2']);
     const seen = held.status === 'held' ? held.conversation.revision : Number.NaN;
     await enter(other, 'b');
     expectSame('letGo', await log.letGo(BY_X, seen), true);
-    expectSame('with more than was seen', [...(await other.due(10))].sort(), [ID, 'c2']);
+    expectSame('released without the last entry', [...(await other.due(10))].sort(), [ID, 'c2']);
     await log.hold(lease('x'));
     await log.letGo(BY_X, (await readConversation(log)).revision);
-    expectSame('when all was seen', await other.due(10), ['c2']);
+    expectSame('after all entries were seen', await other.due(10), ['c2']);
     await log.hold(lease('z', 'c2'));
     expectSame('while it is held', await other.due(10), []);
     await advance(LEASE_MS);
-    expectSame('when its holder has died', await other.due(10), ['c2']);
+    expectSame('after its holder has died', await other.due(10), ['c2']);
   },
-  'hold makes a conversation due again when its holder dies, also where nothing was left to be done': async ({
+  'hold makes a conversation due again if its holder dies, even if it has no new entries': async ({
     log,
     other = log,
     advance,
   }) => {
     await enterAndHold(log);
     await log.letGo(BY_X, (await readConversation(log)).revision);
-    expectSame('when all was seen', await other.due(10), []);
+    expectSame('after all entries were seen', await other.due(10), []);
     await log.hold(lease('y'));
     await advance(LEASE_MS);
-    expectSame('when its holder has died', await other.due(10), [ID]);
+    expectSame('after its holder has died', await other.due(10), [ID]);
     await other.hold(lease('z'));
     await other.letGo(hold('z'), (await readConversation(other)).revision);
-    expectSame('when it was let go', await log.due(10), []);
+    expectSame('after its release', await log.due(10), []);
   },
-  'askAbort reaches the holder of the open turn, and ends with that turn': async ({ log, other = log }) => {
+  'askAbort notifies the holder of the open turn, and ends with that turn': async ({ log, other = log }) => {
     await enter(log, 'a');
     expectSame('before a turn', await other.askAbort(ID), false);
-    expectSame('of no conversation', await other.askAbort('none'), false);
+    expectSame('of an unknown conversation', await other.askAbort('none'), false);
     await log.hold(lease('x'));
     await beginTurn(log);
     expectSame('askAbort', await other.askAbort(ID), true);
@@ -344,7 +340,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     expectSame('renew after it', await log.renew(lease('x')), { holds: true, isAbortAsked: false });
     expectSame('after the turn', await other.askAbort(ID), false);
   },
-  'askAbort makes the conversation of a suspended turn due, which nobody holds': async ({
+  'askAbort makes the conversation of a suspended turn due if it has no holder': async ({
     log,
     other = log,
   }) => {
@@ -355,7 +351,7 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     await other.askAbort(ID);
     expectSame('due', await log.due(10), [ID]);
   },
-  'watch reports new entries and events until it is ended': async ({ log, other = log }) => {
+  'watch reports new entries and events until it ends': async ({ log, other = log }) => {
     const received: ConversationNews[] = [];
     const end = other.watch((news) => received.push(news));
     const hasHeard = (about: ConversationNews['about']) => () =>
@@ -366,11 +362,11 @@ const HOLDER_CASES: OpenedCases<OpenedConversationLog> = {
     const strangers = received.filter(
       ({ conversationId }) => conversationId !== ID && conversationId !== undefined,
     );
-    expectSame('news of others', strangers, []);
+    expectSame('news of other conversations', strangers, []);
     end();
     received.length = 0;
     await enter(log, 'b');
-    expectThat(received.length === 0, 'watch reports news after it was ended');
+    expectThat(received.length === 0, 'watch reports news after its end');
   },
 };
 

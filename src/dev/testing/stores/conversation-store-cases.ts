@@ -42,12 +42,12 @@ async function messagesOf(store: ConversationStore, id = 'c1') {
 }
 
 const CASES: OpenedCases<OpenedConversationStore> = {
-  'load gives nothing for a conversation that was never kept': async ({ store }) => {
+  'load returns undefined for an unknown conversation': async ({ store }) => {
     expectSame('load', await store.load('c1'), undefined);
     await store.append('c1', turn('t1'));
     expectSame('load of another', await store.load('constructor'), undefined);
   },
-  'load gives all messages of all turns in order, and what the last turn was': async ({
+  'load returns all messages of all turns in order, with the id and finish reason of the last turn': async ({
     store,
     other = store,
   }) => {
@@ -58,10 +58,7 @@ const CASES: OpenedCases<OpenedConversationStore> = {
     expectSame('the last turn', [turnId, finishReason], ['t2', 'length']);
     expectSame('the messages', messages, [...turn('t1').messages, ...second.messages]);
   },
-  'append keeps texts, and what a reply has beside its text, as they are': async ({
-    store,
-    other = store,
-  }) => {
+  'append stores texts and the other fields of a reply unchanged': async ({ store, other = store }) => {
     const providerItems = { 'maker/m': { blocks: [{ n: 1.5, text: ODD_TEXT }], none: null } };
     const messages = [
       { role: 'user', content: ODD_TEXT },
@@ -71,49 +68,49 @@ const CASES: OpenedCases<OpenedConversationStore> = {
     await store.append('c1', turn('t2', 't1'));
     expectSame('the messages', await messagesOf(other), [...messages, ...turn('t2').messages]);
   },
-  'append keeps the owner of the first turn': async ({ store, other = store }) => {
+  'append stores the owner of the first turn': async ({ store, other = store }) => {
     const owner = { user: ODD_TEXT, roles: [7] };
     await store.append('c1', { ...turn('t1'), owner });
     await store.append('c1', turn('t2', 't1'));
     expectSame('the owner', (await other.load('c1'))?.owner, owner);
   },
-  'append keeps conversations apart, whatever their ids contain': async ({ store, other = store }) => {
+  'append keeps conversations with similar ids separate': async ({ store, other = store }) => {
     for (const [index, name] of ODD_NAMES.entries())
       expectSame(JSON.stringify(name), await store.append(name, turn(`t${index}`)), true);
     for (const [index, name] of ODD_NAMES.entries())
       expectSame(JSON.stringify(name), (await other.load(name))?.turnId, `t${index}`);
   },
   'append accepts a turn only after the turn that it names': async ({ store }) => {
-    expectSame('one after none', await store.append('c1', turn('t2', 't1')), false);
+    expectSame('a turn after a missing turn', await store.append('c1', turn('t2', 't1')), false);
     expectSame('load', await store.load('c1'), undefined);
     await store.append('c1', turn('t1'));
     for (const after of [undefined, 't0', 'T1'])
-      expectSame(`one after ${after}`, await store.append('c1', turn('t2', after)), false);
+      expectSame(`a turn after ${after}`, await store.append('c1', turn('t2', after)), false);
     expectSame('the messages', await messagesOf(store), turn('t1').messages);
   },
-  'append takes one of the turns that come at the same moment': async ({ store, other = store }) => {
+  'append accepts one of several simultaneous turns': async ({ store, other = store }) => {
     for (let round = 0; round < 10; round += 1) {
       const id = `c${round}`;
       const stores = [store, other, store, other];
       const first = await Promise.all(stores.map((one, index) => one.append(id, turn(`a${index}`))));
-      expectSame('how many began it', first.filter(Boolean).length, 1);
+      expectSame('the number of accepted first turns', first.filter(Boolean).length, 1);
       const begun = `a${first.indexOf(true)}`;
       const second = await Promise.all(stores.map((one, index) => one.append(id, turn(`b${index}`, begun))));
-      expectSame('how many went on', second.filter(Boolean).length, 1);
+      expectSame('the number of accepted second turns', second.filter(Boolean).length, 1);
       const said = [...turn(begun).messages, ...turn(`b${second.indexOf(true)}`).messages];
       for (const one of [store, other]) expectSame('the messages', await messagesOf(one, id), said);
     }
   },
-  'load gives what does not change when the conversation goes on': async ({ store }) => {
+  'load returns a copy that later turns do not change': async ({ store }) => {
     await store.append('c1', turn('t1'));
     const before = await store.load('c1');
     await store.append('c1', turn('t2', 't1'));
-    expectSame('what was loaded before', before?.messages, turn('t1').messages);
+    expectSame('the messages loaded before', before?.messages, turn('t1').messages);
   },
 };
 
 /**
- * The contract of `ConversationStore` as cases for any test runner: the order of turns, one winner among concurrent
+ * The contract of `ConversationStore` as cases for any test runner: the order of turns, one accepted turn among concurrent
  * turns, and unchanged texts. When conversations expire is up to the store.
  *
  * @throws InvalidOptionsError (521) for wrong options.

@@ -76,7 +76,7 @@ function entryOf(text: string, { key = 'completion a', conversationId = 'c1' } =
 }
 
 const CASES: OpenedCases<OpenedJobStore> = {
-  'addJob keeps a job once, and job gives it as it was added': async ({ jobs, other = jobs }) => {
+  'addJob stores a job once, and job returns it unchanged': async ({ jobs, other = jobs }) => {
     const job = sampleJob('a:1');
     expectSame('adding', await jobs.addJob(job, JOB_OPTIONS), true);
     expectSame('adding again', await other.addJob({ ...job, tool: 'other' }, {}), false);
@@ -85,7 +85,7 @@ const CASES: OpenedCases<OpenedJobStore> = {
     expectSame('changedAt', changedAt, addedAt);
     expectSame('another', await jobs.job('b'), undefined);
   },
-  'unsentJobs gives what nobody has sent, and what was sent and then was silent': async ({
+  'unsentJobs returns jobs that were not sent, or were sent and then did not change': async ({
     jobs,
     advance,
   }) => {
@@ -105,18 +105,18 @@ const CASES: OpenedCases<OpenedJobStore> = {
     const all = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: 2 });
     expectSame('the length of a page', all.length, 2);
     for (const id of ['added', 'begun', 'sent', 'none']) await jobs.jobSent(id);
-    expectSame('when all were sent', await unsent(), []);
+    expectSame('after all were sent', await unsent(), []);
   },
-  'beginJob lets a job begin until it has its result, and knows none that was not added': async ({
+  'beginJob starts a job until it has its result, and returns missing for an unknown job': async ({
     jobs,
     other = jobs,
   }) => {
-    expectSame('what was not added', await jobs.beginJob('none', 1), { status: 'missing' });
+    expectSame('an unknown job', await jobs.beginJob('none', 1), { status: 'missing' });
     expectSame('its result', await jobs.completeJob('none', RESULT), false);
     await add(jobs, 'a');
     expectSame('the first attempt', await jobs.beginJob('a', 1), { status: 'run' });
     expectSame('the second', await other.beginJob('a', 2), { status: 'run' });
-    expectSame('a late copy of the first', await jobs.beginJob('a', 1), { status: 'run' });
+    expectSame('the first attempt again, late', await jobs.beginJob('a', 1), { status: 'run' });
     expectSame('job', await standing(jobs, 'a'), { status: 'running', attempt: 2 });
     expectSame('completing', await jobs.completeJob('a', RESULT), true);
     expectSame('one more', await other.beginJob('a', 3), { status: 'settled', result: RESULT });
@@ -128,12 +128,12 @@ const CASES: OpenedCases<OpenedJobStore> = {
       result: RESULT,
     });
   },
-  'addJob and completeJob take one of what comes at the same moment, and job gives the result as it was':
+  'addJob and completeJob accept one of several simultaneous calls, and job returns the result unchanged':
     async ({ jobs, other = jobs }) => {
       for (let round = 0; round < 10; round += 1) {
         const id = `job ${round}`;
         const added = await Promise.all([jobs, other].map(async (one) => one.addJob(sampleJob(id), {})));
-        expectSame('how often it was added', added.filter(Boolean).length, 1);
+        expectSame('the number of accepted jobs', added.filter(Boolean).length, 1);
         const results = Array.from({ length: 4 }, (_, index) => ({
           ...{ ...RESULT, forLLM: `${index} ${ODD_TEXT}`, details: { rows: [1, null, ODD_TEXT] } },
           content: [{ type: 'text' as const, content: ODD_TEXT }],
@@ -141,11 +141,11 @@ const CASES: OpenedCases<OpenedJobStore> = {
         const taken = await Promise.all(
           results.map(async (result, index) => (index % 2 === 0 ? jobs : other).completeJob(id, result)),
         );
-        expectSame('how many were recorded', taken.filter(Boolean).length, 1);
+        expectSame('the number of accepted results', taken.filter(Boolean).length, 1);
         expectSame('the result', (await other.job(id))?.result, results[taken.indexOf(true)]);
       }
     },
-  'completeJob enters only the first result into the conversation, and only once': async ({
+  'completeJob enters only the first result into the conversation, once': async ({
     jobs,
     other = jobs,
     conversations,
@@ -166,14 +166,18 @@ const CASES: OpenedCases<OpenedJobStore> = {
     const same = await jobs.completeJob('b', RESULT, { entry: entryOf('again') });
     expectSame('a result whose entry has a used key', same, true);
     const lost = entryOf('lost', { key: 'completion c', conversationId: 'c2' });
-    expectSame('one of no conversation', await jobs.completeJob('c', RESULT, { entry: lost }), true);
+    expectSame(
+      'a result for an unknown conversation',
+      await jobs.completeJob('c', RESULT, { entry: lost }),
+      true,
+    );
     const none = entryOf('none', { key: 'completion none' });
-    expectSame('one of no job', await jobs.completeJob('none', RESULT, { entry: none }), false);
-    expectSame('how many have entered', (await inbox())?.length, 1);
+    expectSame('a result of an unknown job', await jobs.completeJob('none', RESULT, { entry: none }), false);
+    expectSame('the number of entries', (await inbox())?.length, 1);
     expectSame('the other conversation', await conversations.read('c2'), undefined);
-    expectSame('what is due', await conversations.due(10), ['c1']);
+    expectSame('the due conversations', await conversations.due(10), ['c1']);
   },
-  'listJobs gives jobs in pages, the latest change first': async ({ jobs, advance }) => {
+  'listJobs returns jobs in pages, the latest change first': async ({ jobs, advance }) => {
     for (const id of ['a', 'b', 'c', 'd']) {
       await add(jobs, id);
       await advance(MINUTE);
@@ -183,21 +187,18 @@ const CASES: OpenedCases<OpenedJobStore> = {
     const second = await jobs.listJobs({ limit: 2, after: first.next });
     expectSame('the first page', idsOf(first.jobs), ['b', 'd']);
     expectSame('the second page', [idsOf(second.jobs), second.next], [['c', 'a'], undefined]);
-    expectSame('those that wait', idsOf((await jobs.listJobs({ status: 'waiting' })).jobs), ['d', 'c', 'a']);
+    expectSame('the waiting jobs', idsOf((await jobs.listJobs({ status: 'waiting' })).jobs), ['d', 'c', 'a']);
     await expectRefused('a limit of 0', () => jobs.listJobs({ limit: 0 }));
-    await expectRefused('an after that no page gave', () => jobs.listJobs({ after: 'x' }));
+    await expectRefused('an after that no page has returned', () => jobs.listJobs({ after: 'x' }));
   },
-  'removeJobsOlderThan forgets jobs that were completed long ago, and no others': async ({
-    jobs,
-    advance,
-  }) => {
+  'removeJobsOlderThan removes only jobs that were completed long ago': async ({ jobs, advance }) => {
     await add(jobs, 'open', 'old', 'new');
     await jobs.completeJob('old', RESULT);
     await advance(2 * LEASE_MS);
     await jobs.completeJob('new', RESULT);
-    expectSame('forgotten', await jobs.removeJobsOlderThan(LEASE_MS), 1);
-    expectSame('what is left', [...idsOf((await jobs.listJobs()).jobs)].sort(), ['new', 'open']);
-    expectSame('a late beginning', await jobs.beginJob('old', 2), { status: 'missing' });
+    expectSame('removed jobs', await jobs.removeJobsOlderThan(LEASE_MS), 1);
+    expectSame('the remaining jobs', [...idsOf((await jobs.listJobs()).jobs)].sort(), ['new', 'open']);
+    expectSame('a late start', await jobs.beginJob('old', 2), { status: 'missing' });
     await expectRefused('an age that is not a number', () => jobs.removeJobsOlderThan(Number.NaN));
   },
 };

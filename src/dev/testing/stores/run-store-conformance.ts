@@ -67,7 +67,7 @@ async function expectNoClaim(store: RunStore): Promise<void> {
     await store.release(BY_A, sampleState('r', 9)),
     await store.remove(BY_A),
   ];
-  expectSame('what the methods return for a claim', attempts, Array(4).fill(false));
+  expectSame('the results of the methods with a claim that does not hold', attempts, Array(4).fill(false));
 }
 
 /** The same for a store of running runs. */
@@ -77,7 +77,7 @@ async function expectNoHolder(store: CheckpointStore): Promise<void> {
     await store.checkpoint(BY_A, sampleCheckpoint('r', ['late'])),
     await store.end(BY_A, [sampleEnd('late')]),
   ];
-  expectSame('what the methods return for a holder', attempts, Array(3).fill(false));
+  expectSame('the results of the methods for a holder that was replaced', attempts, Array(3).fill(false));
   await expectNoClaim(store);
 }
 
@@ -100,7 +100,7 @@ function heldBy(who: string, runId = 'r'): RunClaim {
 
 const BY_A = heldBy('a');
 
-/** A state for a store, of a run that waits. */
+/** A state of a waiting run for a store. */
 function sampleState(runId = 'r', revision = 1, texts: readonly string[] = []): RunState {
   return {
     version: 3,
@@ -169,19 +169,19 @@ function eachCase<Value, Opened>(
 const ODD_TEXTS = ['', '\u0000', '"\'\\', '\u2028', '👩‍🚀', '\ud800', "'); DROP TABLE toolwright_runs; --"];
 /** Cases of `RunStore`. */
 const CLAIM_CASES: OpenedCases<OpenedStore> = {
-  'load gives nothing for a run that was never kept, and no claim of it holds': async ({ store }) => {
+  'load returns undefined for an unknown run, and its claims are refused': async ({ store }) => {
     expectSame('load', await store.load('r'), undefined);
     expectSame('claim', await claim(store, 'a'), { status: 'missing' });
     await expectNoClaim(store);
     expectSame('load', await store.load('r'), undefined);
   },
-  'load gives a state back as it was saved, whatever is in its texts': async ({ store }) => {
+  'load returns a state unchanged, whatever its texts contain': async ({ store }) => {
     const state = sampleState('r', 1, ODD_TEXTS);
     await store.save(state);
     expectSame('load', await store.load('r'), state);
     expectSame('claim', await claim(store, 'a'), { status: 'claimed', state });
   },
-  'save keeps what was given and not what became of it, and load gives out copies': async ({ store }) => {
+  'save stores a copy of the state, and load returns copies': async ({ store }) => {
     const state = sampleState('r', 1, ['as given']);
     await store.save(state);
     (state.messages as unknown[]).push('changed');
@@ -190,14 +190,14 @@ const CLAIM_CASES: OpenedCases<OpenedStore> = {
     const kept = await store.load('r');
     expectSame('messages', kept?.messages, [{ role: 'user', content: 'as given' }]);
   },
-  'save keeps runs of odd names apart': async ({ store }) => {
+  'save keeps runs with similar ids separate': async ({ store }) => {
     for (const name of ['', ' ', ...ODD_NAMES]) await store.save(sampleState(name, 1, [name]));
     for (const name of ['', ' ', ...ODD_NAMES]) {
       expectSame('load', await store.load(name), sampleState(name, 1, [name]));
       expectStatus('claim', await claim(store, 'a', name), 'claimed');
     }
   },
-  'claim gives a run to the first, and to nobody else before the lease has ended': async ({
+  'claim gives a run to the first caller, and to no other caller before the lease has ended': async ({
     store,
     advance,
   }) => {
@@ -210,7 +210,7 @@ const CLAIM_CASES: OpenedCases<OpenedStore> = {
     const state = sampleState();
     expectSame('claim after the lease has ended', await claim(store, 'b'), { status: 'claimed', state });
   },
-  'claim gives a run to one of many who want it at once, over both connections': async ({
+  'claim succeeds for one of many simultaneous callers over both connections': async ({
     store,
     other = store,
   }) => {
@@ -219,11 +219,11 @@ const CLAIM_CASES: OpenedCases<OpenedStore> = {
     const statuses = outcomes.map(({ status }) => status).sort();
     expectSame('claims', statuses, ['claimed', ...Array(19).fill('taken')]);
   },
-  'load shows a claimed run as it was before': async ({ store }) => {
+  'load returns a claimed run unchanged': async ({ store }) => {
     await saveAndClaim(store);
     expectSame('load', await store.load('r'), sampleState());
   },
-  'renew counts a lease from then on': async ({ store, advance }) => {
+  'renew starts a new lease at the time of the call': async ({ store, advance }) => {
     await saveAndClaim(store);
     await advance(LEASE_MS - MINUTE);
     expectSame('renew', await store.renew(leaseOf('a', 'r', 3 * LEASE_MS)), true);
@@ -232,30 +232,30 @@ const CLAIM_CASES: OpenedCases<OpenedStore> = {
     await advance(MINUTE);
     expectStatus('claim', await claim(store, 'b'), 'claimed');
   },
-  'release frees a run at once, as it was or with its new state': async ({ store }) => {
+  'release frees a run immediately, unchanged or with its new state': async ({ store }) => {
     await saveAndClaim(store);
     expectSame('release', await store.release(BY_A), true);
     expectSame('claim', await claim(store, 'b'), { status: 'claimed', state: sampleState() });
     expectSame('release', await store.release(heldBy('b'), sampleState('r', 2)), true);
     expectSame('claim', await claim(store, 'c'), { status: 'claimed', state: sampleState('r', 2) });
   },
-  'remove forgets a run, and no other': async ({ store }) => {
+  'remove removes only the claimed run': async ({ store }) => {
     for (const name of ['r', 's']) await store.save(sampleState(name, 1));
     await claim(store, 'a');
     expectSame('remove of another run', await store.remove(heldBy('a', 's')), false);
     expectSame('remove', await store.remove(BY_A), true);
     expectSame('load', await store.load('r'), undefined);
     expectSame('claim', await claim(store, 'b'), { status: 'missing' });
-    expectSame('load of the other', await store.load('s'), sampleState('s', 1));
+    expectSame('load of another run', await store.load('s'), sampleState('s', 1));
   },
-  'release ends a claim, which does nothing any more': async ({ store }) => {
+  'release ends a claim, whose later writes are refused': async ({ store }) => {
     await saveAndClaim(store);
     await store.release(BY_A);
     await expectNoClaim(store);
     expectSame('revision', await revisionKept(store), 1);
     expectStatus('claim', await claim(store, 'b'), 'claimed');
   },
-  'claim takes a run from a late holder, whose writes are refused from then on': async ({
+  'claim replaces a holder whose lease has ended, and refuses the late writes of the old holder': async ({
     store,
     other = store,
     advance,
@@ -268,10 +268,7 @@ const CLAIM_CASES: OpenedCases<OpenedStore> = {
     expectSame('release', await other.release(heldBy('b'), sampleState('r', 2)), true);
     expectSame('revision', await revisionKept(store), 2);
   },
-  'renew and release let one who is late, but whom nobody has replaced, go on': async ({
-    store,
-    advance,
-  }) => {
+  'renew and release accept a late holder that was not replaced': async ({ store, advance }) => {
     await saveAndClaim(store);
     await advance(10 * LEASE_MS);
     expectSame('renew', await store.renew(leaseOf('a')), true);
@@ -280,22 +277,22 @@ const CLAIM_CASES: OpenedCases<OpenedStore> = {
     expectSame('release', await store.release(BY_A, sampleState('r', 2)), true);
     expectSame('revision', await revisionKept(store), 2);
   },
-  'save takes a later state of a free run, and the same again': async ({ store }) => {
+  'save accepts a later state of a free run, and the same state again': async ({ store }) => {
     await store.save(sampleState());
     await store.save(sampleState('r', 2, ['one']));
     await store.save(sampleState('r', 2, ['one']));
     expectSame('load', await store.load('r'), sampleState('r', 2, ['one']));
     expectStatus('claim', await claim(store, 'a'), 'claimed');
   },
-  'save takes no earlier state than is kept, and no other state of the same revision': async ({ store }) => {
+  'save refuses an earlier state, and another state of the same revision': async ({ store }) => {
     const state = sampleState('r', 2, ['one']);
     await store.save(state);
     await expectRefused('an earlier state', () => store.save(sampleState()), 'RunClaimed');
     const other = sampleState('r', 2, ['other']);
-    await expectRefused('another state of the revision', () => store.save(other), 'RunClaimed');
+    await expectRefused('another state of the same revision', () => store.save(other), 'RunClaimed');
     expectSame('load', await store.load('r'), state);
   },
-  'save takes no state of a claimed run, as long as the lease lasts': async ({ store, advance }) => {
+  'save refuses a state of a claimed run until the lease ends': async ({ store, advance }) => {
     await saveAndClaim(store);
     await expectRefused('a state of a claimed run', () => store.save(sampleState('r', 2)), 'RunClaimed');
     expectSame('claim', await claim(store, 'b'), { status: 'taken' });
@@ -305,7 +302,7 @@ const CLAIM_CASES: OpenedCases<OpenedStore> = {
     await expectNoClaim(store);
     expectSame('claim', await claim(store, 'b'), { status: 'claimed', state: sampleState('r', 2) });
   },
-  'save and release leave a run as it was where the new state is not JSON': async ({ store }) => {
+  'save and release leave a run unchanged if the new state is not JSON': async ({ store }) => {
     await store.save(sampleState());
     const broken = { ...sampleState('r', 2), iterations: NO_JSON };
     await expectRefused('a state that is not JSON', () => store.save(broken));
@@ -384,10 +381,10 @@ const CONCURRENT_CASES: OpenedCases<Opened> = {
       const statuses = began.map(({ status }) => status).sort();
       expectSame('the beginnings', statuses, ['fulfilled', 'rejected']);
       const winner = began[0]?.status === 'fulfilled' ? 'a' : 'b';
-      expectSame('append of who began', await append(store, heldBy(winner, id), 'one'), true);
+      expectSame('append by the holder', await append(store, heldBy(winner, id), 'one'), true);
     }
   },
-  'claimLost gives each lost run to one of many who look for one at once': async ({
+  'claimLost gives each lost run to one of many simultaneous callers': async ({
     store,
     other = store,
     advance,
@@ -415,27 +412,30 @@ const CONCURRENT_CASES: OpenedCases<Opened> = {
       })();
       const [taken] = await Promise.all([other.seize(lease), appending]);
       const seen = taken.status === 'claimed' ? textsOf(taken.run.entries) : [];
-      expectSame('what who seized it sees', seen, appended);
-      expectSame('what is stored', await done(store, runId), appended);
+      expectSame('the entries that seize returned', seen, appended);
+      expectSame('the stored entries', await done(store, runId), appended);
     }
   },
-  'append, end and release of a replaced holder are refused at the moment of the claim, or kept before it':
-    async ({ store, other = store, advance }) => {
-      for (let round = 0; round < ROUNDS; round += 1) {
-        const runId = `r${round}`;
-        await begin(store, 'a', runId);
-        await advance(LEASE_MS);
-        const [isEnded, taken] = await Promise.all([
-          store.end(heldBy('a', runId), [sampleEnd('ended')]),
-          claimLost(other, 'b'),
-        ]);
-        expectSame('whether one of the two has it', isEnded, taken.status !== 'claimed');
-        const { status } = (await store.read(runId)) ?? {};
-        expectSame('status', status, isEnded ? 'ended' : 'running');
-        if (!isEnded) await other.end(heldBy('b', runId), []);
-      }
-    },
-  'checkpoint goes on from a suspended run for one of two who claim it at once': async ({
+  'append, end and release of a replaced holder are refused after the claim, or stored before it': async ({
+    store,
+    other = store,
+    advance,
+  }) => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const runId = `r${round}`;
+      await begin(store, 'a', runId);
+      await advance(LEASE_MS);
+      const [isEnded, taken] = await Promise.all([
+        store.end(heldBy('a', runId), [sampleEnd('ended')]),
+        claimLost(other, 'b'),
+      ]);
+      expectSame('whether exactly one of end and claimLost succeeded', isEnded, taken.status !== 'claimed');
+      const { status } = (await store.read(runId)) ?? {};
+      expectSame('status', status, isEnded ? 'ended' : 'running');
+      if (!isEnded) await other.end(heldBy('b', runId), []);
+    }
+  },
+  'checkpoint continues a suspended run for one of two simultaneous claims': async ({
     store,
     other = store,
   }) => {
@@ -446,11 +446,11 @@ const CONCURRENT_CASES: OpenedCases<Opened> = {
         (await claim(store, who, runId)).status === 'claimed' &&
         (await store.checkpoint(heldBy(who, runId), sampleCheckpoint(runId, [who], 1)));
       const went = await Promise.all([continueRun(store, 'a'), continueRun(other, 'b')]);
-      expectSame('who goes on', [...went].sort(), [false, true]);
+      expectSame('the accepted checkpoints', [...went].sort(), [false, true]);
       expectSame('whose claim holds', await append(store, heldBy(went[0] ? 'a' : 'b', runId), 'on'), true);
     }
   },
-  'removeOlderThan counts each run once where two forget at once': async ({
+  'removeOlderThan counts each run once in two simultaneous calls': async ({
     store,
     other = store,
     advance,
@@ -458,8 +458,8 @@ const CONCURRENT_CASES: OpenedCases<Opened> = {
     for (let index = 0; index < 30; index += 1) await store.save(sampleState(`r${index}`, 1));
     await advance(LEASE_MS);
     const counts = await Promise.all([store.removeOlderThan(LEASE_MS), other.removeOlderThan(LEASE_MS)]);
-    expectSame('the runs forgotten', counts[0] + counts[1], 30);
-    expectSame('what is left', (await store.list()).runs, []);
+    expectSame('the removed runs', counts[0] + counts[1], 30);
+    expectSame('the remaining runs', (await store.list()).runs, []);
   },
 };
 
@@ -467,13 +467,13 @@ const CONCURRENT_CASES: OpenedCases<Opened> = {
 function expectSoonAfter(what: string, given: number | undefined, before: number): void {
   expectThat(
     given !== undefined && given >= before && given < before + MINUTE,
-    `${what} is ${given}, and should be about ${before}`,
+    `${what} is ${given}, but should be about ${before}`,
   );
 }
 
 /** Cases about the states of runs. */
 const STATE_CASES: OpenedCases<Opened> = {
-  'begin keeps a run, held by who began it': async ({ store }) => {
+  'begin stores a run that its caller holds': async ({ store }) => {
     await store.begin(leaseOf('a'), sampleCheckpoint('r', ['hello']));
     const kept = await store.read('r');
     const { createdAt = 0, changedAt, leaseEnd, ...rest } = kept ?? {};
@@ -489,7 +489,7 @@ const STATE_CASES: OpenedCases<Opened> = {
   },
   ...eachCase(
     ['running', 'suspended', 'ended'] as const,
-    (status) => `begin refuses an id that a ${status} run has`,
+    (status) => `begin refuses the id of a ${status} run`,
     async (status, { store }: Opened) => {
       await begin(store, 'a');
       if (status === 'suspended') await store.release(BY_A, sampleState());
@@ -499,14 +499,14 @@ const STATE_CASES: OpenedCases<Opened> = {
       expectSame('read', await store.read('r'), before);
     },
   ),
-  'append adds entries in their order, as they were given': async ({ store }) => {
+  'append adds entries in order and unchanged': async ({ store }) => {
     await begin(store, 'a');
     for (const texts of [['one', 'two'], [], [ODD_TEXT]])
       expectSame('append', await append(store, BY_A, ...texts), true);
     const wanted = ['one', 'two', ODD_TEXT].map(sampleStep);
     expectSame('entries', (await store.read('r'))?.entries, wanted);
   },
-  'append and end add all entries or none': async ({ store }) => {
+  'append and end add all entries or no entry': async ({ store }) => {
     await begin(store, 'a');
     const entries = [sampleStep('one'), { ...sampleStep('two'), iterations: NO_JSON }];
     await expectRefused('an entry that is not JSON', () => store.append(BY_A, entries));
@@ -514,7 +514,7 @@ const STATE_CASES: OpenedCases<Opened> = {
     expectSame('entries', await done(store), []);
     expectSame('status', (await store.read('r'))?.status, 'running');
   },
-  'claimLost replaces the holder, whose every write is refused and leaves the run alone': async ({
+  'claimLost replaces the holder, whose writes are refused and do not change the run': async ({
     store,
     other = store,
     advance,
@@ -528,25 +528,25 @@ const STATE_CASES: OpenedCases<Opened> = {
     expectSame('append', await append(store, heldBy('b'), 'two'), true);
     expectSame('entries', await done(store), ['one', 'two']);
   },
-  'append lets a holder who is late, but whom nobody has replaced, go on': async ({ store, advance }) => {
+  'append accepts a late holder that was not replaced': async ({ store, advance }) => {
     await begin(store, 'a');
     await advance(10 * LEASE_MS);
     expectSame('append', await append(store, BY_A, 'one'), true);
     expectSame('renew', await store.renew(leaseOf('a')), true);
     expectStatus('claimLost', await claimLost(store, 'b'), 'missing');
   },
-  'append and all other writes are refused for a run that is not there': async ({ store }) => {
+  'append and all other writes are refused for a missing run': async ({ store }) => {
     await expectNoHolder(store);
     expectSame('seize', await seize(store, 'a', 'anybody'), { status: 'missing' });
     expectSame('read', await store.read('r'), undefined);
   },
-  'claim gives no lost run to who wants a suspended one': async ({ store, advance }) => {
+  'claim does not return a lost run': async ({ store, advance }) => {
     await begin(store, 'a');
     await advance(LEASE_MS);
     expectSame('claim', await claim(store, 'b'), { status: 'lost' });
     expectSame('append', await append(store, BY_A, 'one'), true);
   },
-  'claimLost gives out the run that was lost first, with what it had done': async ({ store, advance }) => {
+  'claimLost returns the run that was lost first, with its entries': async ({ store, advance }) => {
     await begin(store, 'a', 'later');
     await store.renew(leaseOf('a', 'later', 3 * LEASE_MS));
     await begin(store, 'b', 'first');
@@ -559,13 +559,13 @@ const STATE_CASES: OpenedCases<Opened> = {
     const first = await claimLost(store, 'x');
     const run = await store.read('first');
     expectSame('claimLost', first, { status: 'claimed', run });
-    expectSame('what it had done', textsOf(run?.entries ?? []), ['one']);
+    expectSame('its entries', textsOf(run?.entries ?? []), ['one']);
     expectSame('generation', run?.generation, 2);
     const second = await claimLost(store, 'y');
     expectSame('claimLost', second.status === 'claimed' && second.run.runId, 'later');
     expectSame('claimLost', await claimLost(store, 'z'), { status: 'missing' });
   },
-  'release makes a running run suspended, without what it had done': async ({ store, advance }) => {
+  'release suspends a running run and removes its entries': async ({ store, advance }) => {
     await beginAndAppend(store);
     await advance(MINUTE);
     expectSame('release', await store.release(BY_A, sampleState()), true);
@@ -578,7 +578,7 @@ const STATE_CASES: OpenedCases<Opened> = {
     expectSame('load', await store.load('r'), sampleState());
     expectSame('append', await append(store, BY_A, 'two'), false);
   },
-  'checkpoint lets a suspended run go on from there': async ({ store }) => {
+  'checkpoint continues a suspended run from that state': async ({ store }) => {
     await store.save(sampleState());
     expectStatus('claim', await claim(store, 'a'), 'claimed');
     const checkpoint = sampleCheckpoint('r', ['again'], 1);
@@ -589,20 +589,20 @@ const STATE_CASES: OpenedCases<Opened> = {
     expectSame('entries', await done(store), ['one']);
     expectSame('load', await store.load('r'), undefined);
   },
-  'checkpoint takes the place of what was kept before': async ({ store }) => {
+  'checkpoint replaces the state and the entries before it': async ({ store }) => {
     await beginAndAppend(store);
     await store.checkpoint(BY_A, sampleCheckpoint('r', ['on']));
     expectSame('entries', await done(store), []);
     await append(store, BY_A, 'two');
     expectSame('entries', await done(store), ['two']);
   },
-  'claimLost finds a running run at once that its holder gave back': async ({ store }) => {
+  'claimLost immediately finds a running run that its holder released': async ({ store }) => {
     await begin(store, 'a');
     expectSame('release', await store.release(BY_A), true);
     expectStatus('claimLost', await claimLost(store, 'b'), 'claimed');
     expectSame('generation', (await store.read('r'))?.generation, 2);
   },
-  'end keeps a run with all that it did, and lets nobody go on with it': async ({ store, advance }) => {
+  'end stores a run with all its entries, and it cannot be continued': async ({ store, advance }) => {
     await beginAndAppend(store);
     await advance(MINUTE);
     expectSame('end', await store.end(BY_A, [sampleEnd('done')]), true);
@@ -615,9 +615,9 @@ const STATE_CASES: OpenedCases<Opened> = {
     expectSame('claim', await claim(store, 'b'), { status: 'missing' });
     await advance(LEASE_MS);
     expectSame('claimLost', await claimLost(store, 'b'), { status: 'missing' });
-    await expectRefused('a state of it', () => store.save(sampleState('r', 9)), 'RunClaimed');
+    await expectRefused('a state of an ended run', () => store.save(sampleState('r', 9)), 'RunClaimed');
   },
-  'save takes no state of a run that is under way, held or lost': async ({ store, advance }) => {
+  'save refuses a state of a running run, held or lost': async ({ store, advance }) => {
     await begin(store, 'a');
     for (const ms of [0, LEASE_MS]) {
       await advance(ms);
@@ -625,7 +625,7 @@ const STATE_CASES: OpenedCases<Opened> = {
     }
     expectSame('append', await append(store, BY_A), true);
   },
-  'seize hands over a run of any status, and from its holder where that is wanted': async ({
+  'seize takes over a run of any status, and with `anybody` also from its holder': async ({
     store,
     other = store,
     advance,
@@ -644,7 +644,7 @@ const STATE_CASES: OpenedCases<Opened> = {
     expectSame('end', await store.end(heldBy('d'), []), true);
     expectSame('entries', await done(store), ['stopped', 'two']);
   },
-  'expiredRuns gives the suspended runs that wait for an answer too late, turns apart from others': async ({
+  'expiredRuns returns suspended runs with an expired question, turns separately from other runs': async ({
     store,
     advance,
   }) => {
@@ -677,14 +677,14 @@ const STATE_CASES: OpenedCases<Opened> = {
     await advance(LEASE_MS - MINUTE);
     await store.renew(leaseOf('held', 'held'));
     await advance(2 * MINUTE);
-    expectSame('what expired', await expired(), [{ runId: 'first' }]);
+    expectSame('the expired runs', await expired(), [{ runId: 'first' }]);
     expectSame('the turns', await expired('turns'), [{ runId: 'turn', conversationId: 'c' }]);
     await advance(LEASE_MS);
     const all = [{ runId: 'first' }, { runId: 'held' }, { runId: 'later' }];
-    expectSame('what expired then', await expired(), all);
-    expectSame('no more than wanted', await expired('others', 1), all.slice(0, 1));
+    expectSame('the expired runs later', await expired(), all);
+    expectSame('the limit', await expired('others', 1), all.slice(0, 1));
   },
-  'remove forgets a running run': async ({ store }) => {
+  'remove removes a running run': async ({ store }) => {
     await beginAndAppend(store);
     expectSame('remove', await store.remove(BY_A), true);
     expectSame('read', await store.read('r'), undefined);
@@ -700,7 +700,7 @@ function ids(runs: readonly RunSummary[]): readonly string[] {
 
 /** Cases about finding and removing runs. */
 const LIST_CASES: OpenedCases<Opened> = {
-  'list gives runs by status in pages, the latest change first': async ({ store, advance }) => {
+  'list returns runs by status in pages, the latest change first': async ({ store, advance }) => {
     const change = async (work: () => unknown): Promise<void> => {
       await advance(MINUTE);
       await work();
@@ -708,7 +708,7 @@ const LIST_CASES: OpenedCases<Opened> = {
     for (const runId of ['e1', 'e2', 's1', 'r1', 'r2', 'r3']) await change(() => begin(store, 'a', runId));
     for (const runId of ['e2', 'e1']) await change(() => store.end(heldBy('a', runId), []));
     await change(() => store.release(heldBy('a', 's1'), sampleState('s1', 1)));
-    await change(() => append(store, heldBy('a', 'r1'), 'no change of its place'));
+    await change(() => append(store, heldBy('a', 'r1'), 'its place does not change'));
     expectSame('list', ids((await store.list()).runs), ['s1', 'e1', 'e2', 'r3', 'r2', 'r1']);
     expectSame('ended', ids((await store.list({ status: 'ended' })).runs), ['e1', 'e2']);
     const first = await store.list({ status: 'running', limit: 2 });
@@ -718,7 +718,7 @@ const LIST_CASES: OpenedCases<Opened> = {
     const { state: _state, entries: _entries, ...summary } = (await store.read('r1')) ?? {};
     expectSame('a run in a list', second.runs[0], summary);
   },
-  'list gives each run once, page by page, by their ids where they changed at one moment': async ({
+  'list returns each run once over all pages, sorted by id if runs changed at the same time': async ({
     store,
   }) => {
     const wanted = ['Z', 'a', 'b', 'c', 'd', 'é'];
@@ -743,7 +743,7 @@ const LIST_CASES: OpenedCases<Opened> = {
       await expectRefused('the query', () => store.list(query as never), 'InvalidOptions');
     },
   ),
-  'removeOlderThan forgets suspended and ended runs that nobody holds and that changed long ago': async ({
+  'removeOlderThan removes suspended and ended runs without a holder that changed long ago': async ({
     store,
     advance,
   }) => {
@@ -760,9 +760,9 @@ const LIST_CASES: OpenedCases<Opened> = {
     expectSame('removeOlderThan', await store.removeOlderThan(2 * LEASE_MS), 0);
     expectSame('removeOlderThan', await store.removeOlderThan(LEASE_MS), 2);
     const left = [...ids((await store.list()).runs)].sort();
-    expectSame('what is left', left, ['claimed', 'late', 'lost', 'running']);
+    expectSame('the remaining runs', left, ['claimed', 'late', 'lost', 'running']);
   },
-  'retention removes runs that ended long ago, and none that waits, is under way or is held': async ({
+  'retention removes runs that ended long ago, and keeps waiting, running and held runs': async ({
     store,
     advance,
   }) => {
@@ -788,13 +788,13 @@ const LIST_CASES: OpenedCases<Opened> = {
       },
     );
     const left = [...ids((await store.list()).runs)].sort();
-    expectSame('what is left', left, ['held', 'late', 'running', 'suspended']);
+    expectSame('the remaining runs', left, ['held', 'late', 'running', 'suspended']);
     for (const age of [-1, '1', Number.NaN])
       await expectRefused('the age', () => remove({ runs: age as number }), 'InvalidOptions');
   },
   ...eachCase(
     [null, undefined, Number.NaN, '1000', -1],
-    (age) => `removeOlderThan forgets nothing for the age ${String(age)}`,
+    (age) => `removeOlderThan removes nothing for the age ${String(age)}`,
     async (age, { store }: Opened) => {
       await store.save(sampleState());
       const remove = () => store.removeOlderThan(age as number);

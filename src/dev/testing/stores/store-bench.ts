@@ -21,7 +21,7 @@ export interface OpenedStore<Store extends RunStore = RunStore> {
 export const LEASE_MS = 3_600_000;
 export const MINUTE = 60_000;
 
-/** Does work many times at the same moment, in turn over both connections of a store. */
+/** Runs the work many times simultaneously, alternating between both connections of a store. */
 export function atOnce<Store, Result>(
   count: number,
   stores: readonly [Store, Store],
@@ -40,7 +40,7 @@ export async function expectRefused(what: string, work: () => unknown, name?: st
     (reason: unknown) => reason,
   );
   expectThat(error !== undefined, `${what} is not refused`);
-  if (name !== undefined) expectSame(`what ${what} is refused with`, (error as Error).name, name);
+  if (name !== undefined) expectSame(`the error for ${what}`, (error as Error).name, name);
 }
 
 /** Text that databases may misinterpret: quotes, a NUL, a lone surrogate, characters of other planes. */
@@ -56,10 +56,10 @@ interface Closable {
   close?(): void | Promise<void>;
 }
 
-/** Cases before they are bound to an opened subject, by title: the method that it tests, and what the method does. */
+/** Cases before they are bound to an opened subject, by title: the tested method and its behaviour. */
 export type OpenedCases<Opened> = Readonly<Record<string, (opened: Opened) => Promise<void>>>;
 
-/** The same cases for what a suite opens. They do nothing where it lacks their subject. */
+/** The same cases for the opened subject of a suite. They do nothing if it lacks their part. */
 export function casesOf<Opened, Subject>(
   cases: OpenedCases<Subject>,
   subjectOf: (opened: Opened) => Subject | undefined,

@@ -35,7 +35,7 @@ const idsOf = (schedules: readonly Schedule[]): readonly string[] => schedules.m
 
 /** Cases of `ScheduleStore`. */
 export const SCHEDULE_CASES: OpenedCases<Opened> = {
-  'schedules.listSchedules gives what was added as it was, the first to come first, also through another connection':
+  'schedules.listSchedules returns schedules unchanged, the next due first, also through another connection':
     async (opened) => {
       const { store, other = store } = opened;
       const timing = { kind: 'cron', cron: '0 9 * * *', timeZone: 'Europe/Vienna' } as const;
@@ -50,20 +50,20 @@ export const SCHEDULE_CASES: OpenedCases<Opened> = {
       const every = await other.schedules.listSchedules({ limit: Number.MAX_SAFE_INTEGER });
       expectSame('all, without a limit', idsOf(every), ['early', 'middle', 'late']);
       const listed = async (query: object) => idsOf(await other.schedules.listSchedules(query));
-      expectSame('those of a conversation', await listed({ conversationId: 'c' }), ['early', 'late']);
-      expectSame('those of an owner', await listed({ owner: SAME_OWNER }), ['late']);
-      expectSame('those of both', await listed({ conversationId: 'c', owner: OWNER }), ['late']);
-      expectSame('those of nobody', await listed({ owner: { user: 'e' } }), []);
-      expectSame('those of no conversation', await listed({ conversationId: 'C' }), []);
+      expectSame('the schedules of a conversation', await listed({ conversationId: 'c' }), ['early', 'late']);
+      expectSame('the schedules of an owner', await listed({ owner: SAME_OWNER }), ['late']);
+      expectSame('the schedules of both', await listed({ conversationId: 'c', owner: OWNER }), ['late']);
+      expectSame('the schedules of another owner', await listed({ owner: { user: 'e' } }), []);
+      expectSame('the schedules of another conversation', await listed({ conversationId: 'C' }), []);
     },
-  'schedules.addSchedule changes nothing where one of the same id is kept': async (opened) => {
+  'schedules.addSchedule changes nothing if the id is already stored': async (opened) => {
     const first = await add(opened, 'a', { inMs: HOUR });
     const again = await sample(opened, 'a', { inMs: 2 * HOUR, text: 'another' });
     expectSame('adding again', await opened.store.schedules.addSchedule(again), true);
     expectSame('adding again beyond the limit', await opened.store.schedules.addSchedule(again, 1), true);
-    expectSame('what is stored', await opened.store.schedules.listSchedules(), [first]);
+    expectSame('the stored schedules', await opened.store.schedules.listSchedules(), [first]);
   },
-  'schedules.addSchedule takes no more than there may be of one owner, or of a conversation without one':
+  'schedules.addSchedule accepts schedules up to the limit of an owner, or of a conversation without an owner':
     async (opened) => {
       const { schedules } = opened.store;
       const isTaken = async (id: string, more: Partial<Schedule>) =>
@@ -78,52 +78,57 @@ export const SCHEDULE_CASES: OpenedCases<Opened> = {
         await isTaken('c3', {}),
         await isTaken('d1', { conversationId: 'd' }),
       ];
-      expectSame('what was taken', taken, [true, true, false, true, true, true, false, true]);
+      expectSame('the accepted schedules', taken, [true, true, false, true, true, true, false, true]);
       const unlimited = await sample(opened, 'o4', { owner: OWNER });
       expectSame('without a limit', await schedules.addSchedule(unlimited, Number.POSITIVE_INFINITY), true);
       for (const id of ['o1', 'o4']) await schedules.cancelSchedule(id);
-      expectSame('after one has ended', await isTaken('o3', { owner: OWNER }), true);
+      expectSame('after the end of a schedule', await isTaken('o3', { owner: OWNER }), true);
     },
-  'schedules.addSchedule takes no more than there may be, also where several are added at the same moment':
-    async (opened) => {
-      const { store, other = store } = opened;
-      const given = await Promise.all(
-        Array.from({ length: 12 }, (_, index) => sample(opened, `s${index}`, { owner: OWNER })),
-      );
-      const taken = await Promise.all(
-        given.map((schedule, index) => (index % 2 ? store : other).schedules.addSchedule(schedule, 5)),
-      );
-      expectSame('how many were taken', taken.filter(Boolean).length, 5);
-      expectSame('how many are kept', (await store.schedules.listSchedules()).length, 5);
-    },
-  'schedules.cancelSchedule ends one, once': async (opened) => {
+  'schedules.addSchedule respects the limit with several simultaneous callers': async (opened) => {
+    const { store, other = store } = opened;
+    const given = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => sample(opened, `s${index}`, { owner: OWNER })),
+    );
+    const taken = await Promise.all(
+      given.map((schedule, index) => (index % 2 ? store : other).schedules.addSchedule(schedule, 5)),
+    );
+    expectSame('the number of accepted schedules', taken.filter(Boolean).length, 5);
+    expectSame('the number of stored schedules', (await store.schedules.listSchedules()).length, 5);
+  },
+  'schedules.cancelSchedule cancels a schedule once': async (opened) => {
     const { schedules } = opened.store;
     await add(opened, 'a', {});
-    expectSame('cancelling what is not there', await schedules.cancelSchedule('A'), false);
+    expectSame('cancelling an unknown schedule', await schedules.cancelSchedule('A'), false);
     expectSame('cancelling', await schedules.cancelSchedule('a'), true);
     expectSame('cancelling again', await schedules.cancelSchedule('a'), false);
-    expectSame('what is stored', await schedules.listSchedules(), []);
+    expectSame('the stored schedules', await schedules.listSchedules(), []);
   },
-  'schedules.dueSchedules gives those whose time has come, and when the next one is due': async (opened) => {
+  'schedules.dueSchedules returns the due schedules, and the time of the next': async (opened) => {
     const { schedules } = opened.store;
     const empty = await schedules.dueSchedules(10);
-    expectSame('what is due of nothing', [empty.due, empty.nextAt], [[], undefined]);
+    expectSame('an empty store', [empty.due, empty.nextAt], [[], undefined]);
     await add(opened, 'b', { inMs: 2 * HOUR });
     await add(opened, 'a', { inMs: HOUR });
     await add(opened, 'c', { inMs: 24 * HOUR });
     const before = await schedules.dueSchedules(10);
-    expectSame('what is due before', before.due, []);
-    expectThat((before.nextAt ?? 0) - before.now > HOUR - MINUTE, 'nextAt is not when the first is due');
+    expectSame('the due schedules before their time', before.due, []);
+    expectThat(
+      (before.nextAt ?? 0) - before.now > HOUR - MINUTE,
+      'nextAt is not the time of the first schedule',
+    );
     await opened.advance(3 * HOUR);
     const after = await schedules.dueSchedules(10);
-    expectSame('what is due', idsOf(after.due), ['a', 'b']);
+    expectSame('the due schedules', idsOf(after.due), ['a', 'b']);
     const wait = (after.nextAt ?? 0) - after.now;
-    expectThat(wait > 20 * HOUR && wait <= 21 * HOUR, 'nextAt is not when the next is due');
+    expectThat(wait > 20 * HOUR && wait <= 21 * HOUR, 'nextAt is not the time of the next schedule');
     const page = await schedules.dueSchedules(1);
-    expectSame('the first of them', idsOf(page.due), ['a']);
-    expectThat((page.nextAt ?? Number.NaN) <= page.now, 'nextAt does not tell that another one is due');
+    expectSame('the first page', idsOf(page.due), ['a']);
+    expectThat(
+      (page.nextAt ?? Number.NaN) <= page.now,
+      'nextAt does not report that another schedule is due',
+    );
   },
-  'schedules.moveSchedule moves one that is still due at that time, or ends it': async (opened) => {
+  'schedules.moveSchedule moves or ends a schedule that is still due at the given time': async (opened) => {
     const { schedules } = opened.store;
     await add(opened, 'a', { inMs: HOUR });
     await add(opened, 'b', { inMs: HOUR });
@@ -136,7 +141,7 @@ export const SCHEDULE_CASES: OpenedCases<Opened> = {
       await schedules.moveSchedule({ id: 'a', dueAt: dueAt - 1, next }),
       false,
     );
-    expectSame('moving what is not there', await schedules.moveSchedule({ id: 'x', dueAt, next }), false);
+    expectSame('moving an unknown schedule', await schedules.moveSchedule({ id: 'x', dueAt, next }), false);
     expectSame('moving', await schedules.moveSchedule({ id: 'a', dueAt, next }), true);
     expectSame('moving again', await schedules.moveSchedule({ id: 'a', dueAt, next: next + 1 }), false);
     expectSame(
@@ -146,17 +151,15 @@ export const SCHEDULE_CASES: OpenedCases<Opened> = {
     );
     expectSame('ending', await schedules.moveSchedule({ id: 'b', dueAt: due[1]?.dueAt ?? 0 }), true);
     const [left, second] = await schedules.listSchedules();
-    expectSame('what is left', [left?.id, left?.dueAt, second], ['a', next, undefined]);
+    expectSame('the remaining schedules', [left?.id, left?.dueAt, second], ['a', next, undefined]);
   },
-  'schedules.moveSchedule lets one of several win that move the same one at the same moment': async (
-    opened,
-  ) => {
+  'schedules.moveSchedule succeeds for one of several simultaneous callers': async (opened) => {
     const { store, other = store } = opened;
     const { dueAt } = await add(opened, 'a', {});
     const moved = await atOnce(10, [store, other], ({ schedules }, index) =>
       schedules.moveSchedule({ id: 'a', dueAt, next: dueAt + index + 1 }),
     );
-    expectSame('how many moved it', moved.filter(Boolean).length, 1);
+    expectSame('the number of successful moves', moved.filter(Boolean).length, 1);
   },
 };
 
@@ -167,7 +170,7 @@ function approval(id: string, more: Partial<StandingApproval> = {}): StandingApp
 
 /** Cases of `ApprovalStore`. */
 export const APPROVAL_CASES: OpenedCases<{ readonly store: StoreWithApprovals }> = {
-  'approvals.findApproval gives the first of the ids that stands, as it was kept': async ({
+  'approvals.findApproval returns the first valid approval of the ids, unchanged': async ({
     store: { approvals },
   }) => {
     const one = approval('one', { answeredBy: { clerk: 7 }, subject: 'r1' });
@@ -175,36 +178,35 @@ export const APPROVAL_CASES: OpenedCases<{ readonly store: StoreWithApprovals }>
     await approvals.addApproval(approval('two'));
     expectSame('the first', await approvals.findApproval(['none', 'two', 'one']), approval('two'));
     expectSame('the other', await approvals.findApproval(['one']), one);
-    expectSame('what was found of nothing', await approvals.findApproval([]), undefined);
-    expectSame('what was found of others', await approvals.findApproval(['ONE', 'one ', '']), undefined);
+    expectSame('the approval without ids', await approvals.findApproval([]), undefined);
+    expectSame('the approval of other ids', await approvals.findApproval(['ONE', 'one ', '']), undefined);
   },
-  'approvals.addApproval replaces one of the same id, and listApprovals has the newest first': async ({
-    store: { approvals },
-  }) => {
-    for (const id of ['a', 'b', 'c']) await approvals.addApproval(approval(id));
-    const again = approval('a', { answeredBy: 'again' });
-    await approvals.addApproval(again);
-    const listed = await approvals.listApprovals();
-    const ids = listed.map(({ id }) => id);
-    expectSame('the ids', ids, ['a', 'c', 'b']);
-    expectSame('the first', listed[0], again);
-    expectSame('the length of a page', (await approvals.listApprovals(2)).length, 2);
-  },
-  'approvals.revokeApproval ends one, once': async ({ store: { approvals } }) => {
+  'approvals.addApproval replaces an approval with the same id, and listApprovals returns the newest first':
+    async ({ store: { approvals } }) => {
+      for (const id of ['a', 'b', 'c']) await approvals.addApproval(approval(id));
+      const again = approval('a', { answeredBy: 'again' });
+      await approvals.addApproval(again);
+      const listed = await approvals.listApprovals();
+      const ids = listed.map(({ id }) => id);
+      expectSame('the ids', ids, ['a', 'c', 'b']);
+      expectSame('the first', listed[0], again);
+      expectSame('the length of a page', (await approvals.listApprovals(2)).length, 2);
+    },
+  'approvals.revokeApproval revokes an approval once': async ({ store: { approvals } }) => {
     await approvals.addApproval(approval('a'));
-    expectSame('revoking what is not there', await approvals.revokeApproval('b'), false);
+    expectSame('revoking an unknown approval', await approvals.revokeApproval('b'), false);
     expectSame('revoking', await approvals.revokeApproval('a'), true);
     expectSame('revoking again', await approvals.revokeApproval('a'), false);
-    expectSame('what was found', await approvals.findApproval(['a']), undefined);
+    expectSame('the found approval', await approvals.findApproval(['a']), undefined);
   },
   'approvals that have expired are neither found, listed nor revoked': async ({ store: { approvals } }) => {
     const stays = approval('stays', { expiresAt: Number.MAX_SAFE_INTEGER });
     await approvals.addApproval(approval('past', { expiresAt: 0 }));
     await approvals.addApproval(stays);
-    expectSame('what was found', await approvals.findApproval(['past', 'stays']), stays);
+    expectSame('the found approval', await approvals.findApproval(['past', 'stays']), stays);
     const ids = (await approvals.listApprovals()).map(({ id }) => id);
     expectSame('the ids', ids, ['stays']);
-    expectSame('revoking what is over', await approvals.revokeApproval('past'), false);
+    expectSame('revoking an expired approval', await approvals.revokeApproval('past'), false);
   },
 };
 
@@ -214,7 +216,7 @@ const ODD = `${ODD_TEXT} ${'long '.repeat(20_000)}`;
 
 /** Cases about large results. */
 export const RESULT_CASES: OpenedCases<OpenedStore<RunStore & StoreWithResults>> = {
-  'results.readResult gives a result as it was kept, also through another connection': async ({
+  'results.readResult returns a result unchanged, also through another connection': async ({
     store,
     other = store,
   }) => {
@@ -223,9 +225,7 @@ export const RESULT_CASES: OpenedCases<OpenedStore<RunStore & StoreWithResults>>
     expectSame('the text', await other.results.readResult(OWNED), ODD);
     expectSame('an empty text', await other.results.readResult({ ...KEY, handle: 'e' }), '');
   },
-  'results.readResult finds nothing under another run, another owner or another handle': async ({
-    store: { results },
-  }) => {
+  'results.readResult returns undefined for another run, owner or handle': async ({ store: { results } }) => {
     await results.keepResult({ ...OWNED, text: 'owned', lifeMs: MINUTE });
     await results.keepResult({ ...KEY, handle: 'f', text: 'free', lifeMs: MINUTE });
     const foreign = [
@@ -239,7 +239,7 @@ export const RESULT_CASES: OpenedCases<OpenedStore<RunStore & StoreWithResults>>
     await results.keepResult({ ...KEY, runId: 'other', text: 'theirs', lifeMs: MINUTE });
     expectSame('the first', await results.readResult(OWNED), 'owned');
   },
-  'results.keepResult replaces what the same run kept under the same handle': async ({
+  'results.keepResult replaces the earlier text of the same run and handle': async ({
     store: { results },
   }) => {
     await results.keepResult({ ...KEY, text: 'one', lifeMs: MINUTE });
@@ -256,21 +256,21 @@ export const RESULT_CASES: OpenedCases<OpenedStore<RunStore & StoreWithResults>>
     expectSame('a second first text', await keep(store, 'other', null), false);
     expectSame('a text in place of another', await keep(store, 'other', 'two'), false);
     const both = await Promise.all([keep(store, 'left', 'one'), keep(other, 'right', 'one')]);
-    expectSame('how many replaced it', both.filter(Boolean).length, 1);
+    expectSame('the number of successful replacements', both.filter(Boolean).length, 1);
     const text = await store.results.readResult(KEY);
     expectSame('the text', text, both[0] ? 'left' : 'right');
   },
-  'results.removeExpiredResults forgets those whose time is over, which are not found before either': async ({
+  'results.removeExpiredResults removes expired results, which are not found before that either': async ({
     store: { results },
     advance,
   }) => {
     await results.keepResult({ ...KEY, handle: 'long', text: 'long', lifeMs: 60 * MINUTE });
     await results.keepResult({ ...KEY, handle: 'short', text: 'short', lifeMs: MINUTE });
     await advance(10 * MINUTE);
-    expectSame('the one that is over', await results.readResult({ ...KEY, handle: 'short' }), undefined);
-    expectSame('the other one', await results.readResult({ ...KEY, handle: 'long' }), 'long');
-    expectSame('how many were forgotten', await results.removeExpiredResults(), 1);
-    expectSame('how many were left', await results.removeExpiredResults(), 0);
-    expectSame('the other one afterwards', await results.readResult({ ...KEY, handle: 'long' }), 'long');
+    expectSame('the expired result', await results.readResult({ ...KEY, handle: 'short' }), undefined);
+    expectSame('the other result', await results.readResult({ ...KEY, handle: 'long' }), 'long');
+    expectSame('the number of removed results', await results.removeExpiredResults(), 1);
+    expectSame('the number of removed results in the second call', await results.removeExpiredResults(), 0);
+    expectSame('the other result afterwards', await results.readResult({ ...KEY, handle: 'long' }), 'long');
   },
 };
