@@ -219,7 +219,7 @@ describe('toolwright agent', () => {
     writeFileSync(join(place.folder, 'a.txt'), 'mine\n');
     child.write('/undo\n');
     await child.said(
-      /edit a\.txt: 'a\.txt' is not as the change has left it; it was not undone\. \/undo skip/,
+      /edit a\.txt: 'a\.txt' was changed again afterwards; the change was not undone\. \/undo skip/,
     );
     child.write('/undo skip\n/undo\n/nonsense\n/help\n');
     await child.said(/this change stays: edit a\.txt/);

@@ -99,9 +99,9 @@ export class DiskFileSystem extends FileSystem {
       const code = codeOf(cause);
       let why = `which cannot be opened (${code ?? 'unknown'})`;
       if (code === 'ENOTDIR') why = 'which is not a folder';
-      if (code === 'ENOENT') why = 'which is not there';
-      const problem = `root names ${options.root}, ${why}`;
-      const fix = 'root: the absolute path of a folder that is there';
+      if (code === 'ENOENT') why = 'which does not exist';
+      const problem = `root is ${options.root}, ${why}`;
+      const fix = 'root: the absolute path of an existing folder';
       const fault = { where: 'DiskFileSystem', option: 'root', problem, fix };
       throw Object.assign(new InvalidOptionsError([fault]), { cause });
     }
@@ -159,7 +159,7 @@ export class DiskFileSystem extends FileSystem {
         const wanted = Math.max(0, Math.min(most, size - from));
         // A file of this size does not fit into memory.
         if (wanted > MOST_BYTES)
-          throw new FileSystemError('failed', `'${known}' is too large to be read at once: ${size} bytes.`);
+          throw new FileSystemError('failed', `'${known}' is too large to read at once: ${size} bytes.`);
         const bytes = fill(file, new Uint8Array(wanted), from);
         return { bytes, size, stamp: stampOf(stats) };
       } finally {
@@ -219,7 +219,7 @@ export class DiskFileSystem extends FileSystem {
         const there = statsAt(place.at);
         if (there === undefined) throw missing(source);
         if (there.kind === 'link')
-          throw new FileSystemError('link', `'${source}' is a link; it can be removed, and not moved.`);
+          throw new FileSystemError('link', `'${source}' is a link; links can be removed, but not moved.`);
         if (statsAt(to.at) !== undefined) throw alreadyThere(target);
         // Where the system has hard links, a file moves without a race.
         if (there.kind === 'file' && linked(place.at, to)) unlinkSync(place.at);
@@ -249,7 +249,7 @@ export class DiskFileSystem extends FileSystem {
           rmdirSync(at);
         } catch (error) {
           if (!['ENOTEMPTY', 'EEXIST'].includes(codeOf(error) ?? '')) throw error;
-          throw new FileSystemError('not-empty', `'${known}' is a folder with something in it.`);
+          throw new FileSystemError('not-empty', `The folder '${known}' is not empty.`);
         }
       }
       folder.sync();
@@ -304,7 +304,7 @@ export class DiskFileSystem extends FileSystem {
     const target = ifPossible(() => readlinkSync(at));
     const given = target && (isAbsolute(target) ? target : posix.join(posix.dirname(path), target));
     const to = given ? folderPath(given, { root: this.#root }) : undefined;
-    const way = to?.ok ? `use '${to.path}', to which it leads` : 'it leads out of the folder';
+    const way = to?.ok ? `use its target '${to.path}'` : 'its target is outside of the folder';
     return new FileSystemError('link', `'${path}' is a link, and links are not followed: ${way}.`);
   }
 }
@@ -461,7 +461,7 @@ async function writeToDisk(
 
 function refuseUnlessFits({ path }: HeldPlace, there: Stats | undefined, { replaces }: WriteCondition): void {
   if (there !== undefined && there.kind === 'link')
-    throw new FileSystemError('link', `'${path}' is a link; it can be removed, and not written.`);
+    throw new FileSystemError('link', `'${path}' is a link; links can be removed, but not written.`);
   if (there !== undefined && there.kind !== 'file') throw wrongKind(path, there.kind, 'file');
   if (replaces === undefined) return;
   if (replaces === 'absent') {
@@ -585,14 +585,14 @@ function codeOf(error: unknown): string | undefined {
 const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'the system does not permit it',
   EPERM: 'the system does not permit it',
-  EROFS: 'it is on a disk that cannot be written',
+  EROFS: 'it is on a read-only disk',
   ENOSPC: 'the disk is full',
   EDQUOT: 'the disk is full',
   ENAMETOOLONG: 'its name is too long',
-  EINVAL: 'the system does not know how: a folder cannot go into itself, and not every name is one',
+  EINVAL: 'the system refuses it: a folder cannot be moved into itself, and some names are invalid',
   EBUSY: 'it is in use',
   EMFILE: 'too many files are open',
-  EXDEV: 'it lies on another disk',
+  EXDEV: 'it is on another disk',
 };
 
 /** Converts a system error to one for the model, without the location of the folder. */
@@ -605,6 +605,6 @@ function modelError(error: unknown, path: string): FileSystemError {
   if (code === 'ELOOP')
     return new FileSystemError('link', `'${path}' is a link, and links are not followed.`);
   const problem = ['EACCES', 'EPERM', 'EROFS'].includes(code) ? 'not-permitted' : 'failed';
-  const reason = REASONS[code] ?? `the system says ${code}`;
+  const reason = REASONS[code] ?? `the system reported ${code}`;
   return new FileSystemError(problem, `Nothing was done with '${path}': ${reason}.`, { cause: error });
 }

@@ -163,12 +163,12 @@ export function missing(path: string): FileSystemError {
 
 /** The error for a path that must be free. */
 export function alreadyThere(path: string): FileSystemError {
-  return new FileSystemError('exists', `There is a '${path}' already.`);
+  return new FileSystemError('exists', `'${path}' already exists.`);
 }
 
 /** The error for writing, moving or removing the folder itself. */
 export function isRoot(path: string): FileSystemError {
-  return new FileSystemError('kind', `'${path}' is the folder itself.`);
+  return new FileSystemError('kind', `'${path}' is the root folder itself.`);
 }
 
 /** The error for a file that has changed. */

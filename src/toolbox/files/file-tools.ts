@@ -44,18 +44,26 @@ const EDITS = {
   items: {
     type: 'object',
     properties: {
-      oldText: { type: 'string', minLength: 1, description: 'What is there, exactly, white space included' },
-      newText: { type: 'string', description: 'What is to be there instead; empty to remove it' },
-      all: { type: 'boolean', description: 'Replace it wherever it is; otherwise it has to be there once' },
+      oldText: {
+        type: 'string',
+        minLength: 1,
+        description: 'Text to replace, exactly as it is in the file, including white space',
+      },
+      newText: { type: 'string', description: 'The new text; empty to delete the old text' },
+      all: {
+        type: 'boolean',
+        description: 'Replace every occurrence; otherwise the text must occur exactly once',
+      },
     },
     required: ['oldText', 'newText'],
   },
 };
 
-const PATH = 'Path, relative to the folder, e.g. src/index.ts';
+const PATH = 'Path relative to the root folder, e.g. src/index.ts';
 const FROM_ZERO = { type: () => Number, minimum: 0, multipleOf: 1 };
 const FROM_ONE = { ...FROM_ZERO, minimum: 1 };
-const VERSION = 'The version that reading the file told; it is refused where the file is another one now';
+const VERSION =
+  'Version of the file, as returned when you read it; the call fails if the file has changed since';
 
 /**
  * Tools for the files of one folder: read, list, find, search, write, edit, patch, move and delete. They work in the
@@ -87,21 +95,21 @@ export class FileTools {
 
   @Tool({
     description:
-      'Read a file: its lines, each after its number and a tab, and its version. Images are shown. Of long files, read on with fromLine; of long lines, with fromByte.',
+      'Read a file: its version, and its lines, each after its number and a tab. Images are shown. Continue a long file with fromLine, and a long line with fromByte.',
     annotations: { title: 'Read file', readOnly: true },
     touches: 'pathRead',
   })
   readFile(
     @Param({ description: PATH, required: true }) path: string,
-    @Param({ description: 'First line, from 1', ...FROM_ONE }) fromLine = 1,
-    @Param({ description: 'How many lines', ...FROM_ONE, required: false }) lines?: number,
+    @Param({ description: 'First line to read, starting at 1', ...FROM_ONE }) fromLine = 1,
+    @Param({ description: 'Number of lines', ...FROM_ONE, required: false }) lines?: number,
     @Param({
-      description: 'First byte, from 0, to read by bytes instead of lines',
+      description: 'First byte to read, starting at 0; the file is then read by bytes instead of lines',
       ...FROM_ZERO,
       required: false,
     })
     fromByte?: number,
-    @Param({ description: 'How many bytes', ...FROM_ONE, required: false }) bytes?: number,
+    @Param({ description: 'Number of bytes', ...FROM_ONE, required: false }) bytes?: number,
   ): Promise<ToolResult> {
     const { limits } = this;
     if (fromByte === undefined && bytes === undefined)
@@ -119,27 +127,27 @@ export class FileTools {
   }
 
   @Tool({
-    description: 'List a folder: names, what each is, and sizes in bytes.',
+    description: 'List a folder: names, kinds, and sizes in bytes.',
     annotations: { title: 'List folder', readOnly: true },
     touches: 'pathRead',
   })
   listFiles(
-    @Param({ description: 'Path of the folder; default: the folder itself' }) path = '.',
+    @Param({ description: 'Path of the folder; default: the root folder' }) path = '.',
   ): Promise<string> {
     return describeFolder(this.files, path, this.limits.paths);
   }
 
   @Tool({
     description:
-      'Find files by a pattern of their paths, such as src/**/*.ts. What .gitignore names is left out.',
+      'Find files by a path pattern, such as src/**/*.ts. Files that .gitignore excludes are omitted.',
     annotations: { title: 'Find files', readOnly: true },
     touches: 'folderRead',
   })
   async findFiles(
-    @Param({ description: 'Pattern, relative to path: * ? ** [a-z] {a,b}', required: true, minLength: 1 })
+    @Param({ description: 'Pattern relative to path, with * ? ** [a-z] {a,b}', required: true, minLength: 1 })
     pattern: string,
-    @Param({ description: 'Folder to look in; default: the folder itself' }) path = '.',
-    @Param({ description: 'Also files that .gitignore names' }) withIgnored = false,
+    @Param({ description: 'Folder to search; default: the root folder' }) path = '.',
+    @Param({ description: 'Include files that .gitignore excludes' }) withIgnored = false,
     context?: ToolContext,
   ): Promise<string> {
     const selection = { path, fits: globMatcher(pattern), withIgnored, signal: context?.signal };
@@ -148,25 +156,27 @@ export class FileTools {
 
   @Tool({
     description:
-      'Search the lines of files for a text, or a regular expression. Gives paths, numbers of lines and lines. What .gitignore names is left out, and binary files are.',
+      'Search the lines of files for a text or a regular expression. Returns paths, line numbers and lines. Binary files, and files that .gitignore excludes, are omitted.',
     annotations: { title: 'Search files', readOnly: true },
     touches: 'folderRead',
   })
   async searchFiles(
-    @Param({ description: 'What to look for', required: true }) text: string,
-    @Param({ description: 'The text is a regular expression (JavaScript), matched line by line' })
+    @Param({ description: 'Text or regular expression to search for', required: true }) text: string,
+    @Param({ description: 'Whether text is a JavaScript regular expression, matched line by line' })
     regex = false,
-    @Param({ description: 'Capitals and small letters are the same' }) ignoreCase = false,
-    @Param({ description: 'Folder or file to look in; default: the folder itself' }) path = '.',
+    @Param({ description: 'Ignore the difference between upper and lower case' }) ignoreCase = false,
+    @Param({ description: 'Folder or file to search; default: the root folder' }) path = '.',
     @Param({
-      description: 'Pattern of the paths of files, e.g. **/*.ts',
+      description: 'Path pattern of the files to search, e.g. **/*.ts',
       required: false,
       type: () => String,
     })
     files?: string,
-    @Param({ description: 'Lines to show around each', minimum: 0, maximum: 20, multipleOf: 1 }) around = 0,
-    @Param({ description: 'How many lines that fit', minimum: 1, maximum: 1000, multipleOf: 1 }) most = 100,
-    @Param({ description: 'Also files that .gitignore names' }) withIgnored = false,
+    @Param({ description: 'Lines of context around each match', minimum: 0, maximum: 20, multipleOf: 1 })
+    around = 0,
+    @Param({ description: 'Maximum number of matching lines', minimum: 1, maximum: 1000, multipleOf: 1 })
+    most = 100,
+    @Param({ description: 'Include files that .gitignore excludes' }) withIgnored = false,
     context?: ToolContext,
   ): Promise<string> {
     return searchFiles(this.files, {
@@ -185,14 +195,14 @@ export class FileTools {
 
   @Tool({
     description:
-      'Write a file whole; folders that it needs are made. A file that is there is replaced only where its version is given.',
+      'Write a whole file; missing folders are created. An existing file is replaced only if you give its version.',
     annotations: { title: 'Write file', destructive: true, idempotent: true },
     touches: 'pathWritten',
     preview: 'writePreviewed',
   })
   writeFile(
     @Param({ description: PATH, required: true }) path: string,
-    @Param({ description: 'All of the text', required: true }) text: string,
+    @Param({ description: 'The whole text of the file', required: true }) text: string,
     @Param({ description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
     return this.change(`write ${path}`, this.planWrite({ path, text, version }));
@@ -200,7 +210,7 @@ export class FileTools {
 
   @Tool({
     description:
-      'Edit a file: replace exact texts in it. Each edit is looked for in the file as it is now; all are made, or none.',
+      'Edit a file by replacing exact texts. Each edit refers to the current text of the file. Either all edits are made, or none.',
     annotations: { title: 'Edit file', destructive: true },
     touches: 'pathWritten',
     preview: 'editPreviewed',
@@ -215,7 +225,7 @@ export class FileTools {
 
   @Tool({
     description:
-      'Apply a unified patch (diff -u, git diff) to files; it may make, rename and remove some. It fits exactly, or nothing is done.',
+      'Apply a unified patch (diff -u, git diff) to files; it may create, rename and delete files. If it does not match the files exactly, nothing is changed.',
     annotations: { title: 'Patch files', destructive: true },
     touches: 'pathsPatched',
     preview: 'patchPreviewed',
@@ -225,13 +235,13 @@ export class FileTools {
   }
 
   @Tool({
-    description: 'Move or rename a file or a folder to where nothing is yet.',
+    description: 'Move or rename a file or a folder. The new path must not exist yet.',
     annotations: { title: 'Move file', destructive: true },
     touches: 'pathsMoved',
   })
   moveFile(
-    @Param({ description: 'Path now', required: true }) from: string,
-    @Param({ description: 'Path then', required: true }) to: string,
+    @Param({ description: 'Current path', required: true }) from: string,
+    @Param({ description: 'New path', required: true }) to: string,
   ): Promise<string> {
     return this.inTurn(async () => {
       await this.files.move(from, to);
@@ -240,13 +250,13 @@ export class FileTools {
   }
 
   @Tool({
-    description: 'Delete a file, a link (not what it leads to), or a folder.',
+    description: 'Delete a file, a link (not its target), or a folder.',
     annotations: { title: 'Delete file', destructive: true },
     touches: 'pathWritten',
   })
   deleteFile(
     @Param({ description: PATH, required: true }) path: string,
-    @Param({ description: 'A folder goes with everything in it; otherwise it has to be empty' })
+    @Param({ description: 'Delete a folder with its contents; otherwise the folder must be empty' })
     withContents = false,
   ): Promise<string> {
     return this.inTurn(async () => {
@@ -398,11 +408,11 @@ async function preview(planning: Promise<readonly PlannedFile[]>): Promise<strin
     const shown = (await planning).map((planned) => {
       const { to, from, there, after } = planned;
       const sizes = `from ${there?.text.length ?? 0} to ${after.length} characters`;
-      return differenceIn(planned) ?? `${to ?? from}: ${sizes}; the difference is too large to be shown`;
+      return differenceIn(planned) ?? `${to ?? from}: ${sizes}; the difference is too large to show`;
     });
     return shown.join('\n');
   } catch (error) {
-    if (error instanceof FileSystemError) return `It would fail: ${error.message}`;
+    if (error instanceof FileSystemError) return `The change would fail: ${error.message}`;
     throw error;
   }
 }
@@ -426,7 +436,7 @@ function resultOf(files: readonly PlannedFile[]): ToolResult {
 }
 
 function verbOf(from: string | undefined, to: string | undefined): string {
-  if (from === undefined) return 'made';
+  if (from === undefined) return 'created';
   if (to === undefined) return 'removed';
   return from === to ? 'changed' : `moved from ${from}`;
 }
@@ -444,12 +454,12 @@ async function planChange(
   if (there === undefined && version !== undefined)
     throw new FileSystemError(
       'changed',
-      `There is no '${path}' any more; without a version it is made anew.`,
+      `'${path}' no longer exists. Without a version, the call creates it again.`,
     );
   if (there !== undefined && isWhole && version === undefined)
     throw new FileSystemError(
       'exists',
-      `There is a '${path}' already. Read it, and give its version to replace it; or edit it.`,
+      `'${path}' already exists. Edit it; or read it, and give its version to replace it.`,
     );
   if (version !== undefined && version !== now)
     throw new FileSystemError(
@@ -460,7 +470,7 @@ async function planChange(
   const refused = (why: string) => new FileSystemError('failed', `'${path}' was not changed:${why}`);
   if (!changed.ok) throw refused(`\n${changed.problems.map((one) => `- ${one}`).join('\n')}`);
   // A lone surrogate has no bytes: a replacement character would be written instead.
-  if (!changed.text.isWellFormed()) throw refused(' half of a character would be left in it.');
+  if (!changed.text.isWellFormed()) throw refused(' the new text would contain half of a character.');
   return [{ to: path, after: changed.text, from: there && path, there }];
 }
 
@@ -475,7 +485,7 @@ async function openFile(
   if (info.kind === 'file' && info.size > most)
     throw new FileSystemError(
       'failed',
-      `'${path}' is too large to be changed: ${info.size} bytes, at most ${most}.`,
+      `'${path}' is too large to change: ${info.size} bytes; the limit is ${most}.`,
     );
   const read = await files.read(path);
   const content = contentOf(read.bytes);
@@ -498,12 +508,12 @@ async function planPatches(files: FileSystem, patch: string, most: number): Prom
       if (from !== undefined && there === undefined) throw missing(from);
       const after = file.apply(there?.text ?? '');
       if (after === false)
-        throw new FileSystemError('failed', `'${from ?? to}' is not as the patch has it. Read it again.`);
+        throw new FileSystemError('failed', `'${from ?? to}' does not match the patch. Read it again.`);
       if (to === undefined && after !== '')
-        throw new FileSystemError('failed', `'${from}' has more in it than the patch removes.`);
+        throw new FileSystemError('failed', `'${from}' contains more text than the patch removes.`);
       for (const path of new Set([from, to])) {
         if (path === undefined) continue;
-        if (used.has(path)) throw new FileSystemError('failed', `'${path}' is in the patch twice.`);
+        if (used.has(path)) throw new FileSystemError('failed', `The patch changes '${path}' twice.`);
         used.add(path);
       }
       planned.push({ from, to, there, after });
@@ -541,7 +551,9 @@ async function writeAll(files: FileSystem, planned: readonly PlannedFile[]): Pro
     const failed: string[] = [];
     for (const back of undo.reverse()) await back().catch((cause: Error) => failed.push(cause.message));
     const rest =
-      failed.length === 0 ? 'Everything was put back.' : `Not all was put back: ${failed.join(' ')}`;
+      failed.length === 0
+        ? 'All changes were undone.'
+        : `Some changes could not be undone: ${failed.join(' ')}`;
     throw new FileSystemError('failed', `The patch was not applied: ${(error as Error).message} ${rest}`, {
       cause: error,
     });
@@ -601,7 +613,7 @@ function editText(text: string, edits: readonly TextEdit[]): Edited {
     end = replacement.end;
   }
   const edited = parts.join('') + text.slice(end);
-  if (edited === text) return { ok: false, problems: ['the text would stay as it is'] };
+  if (edited === text) return { ok: false, problems: ['the edits do not change the text'] };
   return { ok: true, text: edited };
 }
 
@@ -615,8 +627,7 @@ function placesOf(text: string, { all = false, ...edit }: TextEdit): Places {
   const ended = (part: string): string => (isPlain ? part : part.replace(/\r?\n/g, '\r\n'));
   const oldText = ended(edit.oldText);
   const newText = ended(edit.newText);
-  if (oldText === '')
-    return { ok: false, problem: 'oldText is empty; to write a whole file there is another tool' };
+  if (oldText === '') return { ok: false, problem: 'oldText is empty; use write_file to write a whole file' };
   const starts: number[] = [];
   // Overlapping occurrences count, too: they make the edit ambiguous.
   for (let at = text.indexOf(oldText); at >= 0; at = text.indexOf(oldText, at + (all ? oldText.length : 1)))
@@ -625,15 +636,15 @@ function placesOf(text: string, { all = false, ...edit }: TextEdit): Places {
     // The most frequent mistake: the text differs only in white space.
     const wanted = oldText.trim().split(/\s+/).map(escapePattern).join('\\s+');
     const near = wanted.length > 0 && wanted.length < 20_000 ? new RegExp(wanted).exec(text) : null;
-    if (near === null) return { ok: false, problem: 'oldText is not there; it has to be repeated exactly' };
+    if (near === null) return { ok: false, problem: 'oldText was not found; it must match the file exactly' };
     const line = lineAt(text, near.index);
-    const problem = `oldText is not there, but in line ${line} is a text that differs in nothing but white space`;
+    const problem = `oldText was not found, but line ${line} has a text that differs only in white space`;
     return { ok: false, problem };
   }
   if (starts.length > 1 && !all) {
     const named = starts.slice(0, MOST_NAMED_LINES).map((start) => lineAt(text, start));
     const lines = `${named.join(', ')}${starts.length > named.length ? ', …' : ''}`;
-    const problem = `oldText is there ${starts.length} times (lines ${lines}); take in more of what is around it, or set all: true`;
+    const problem = `oldText occurs ${starts.length} times (lines ${lines}); include more of the surrounding text, or set all: true`;
     return { ok: false, problem };
   }
   return { ok: true, places: starts.map((start) => ({ start, end: start + oldText.length, text: newText })) };
@@ -676,9 +687,9 @@ function readPatch(patch: string): readonly FilePatch[] {
     const { oldFileName, newFileName, hunks, isBinary, isCopy } = one;
     if (oldFileName === undefined || newFileName === undefined) {
       if (hunks.length === 0) continue;
-      throw unreadable('it does not say of which file: lines with --- and +++ are missing');
+      throw unreadable('it names no file: the lines with --- and +++ are missing');
     }
-    if (isBinary || isCopy) throw unreadable('it has a part that is binary, or a copy');
+    if (isBinary || isCopy) throw unreadable('it contains a binary part, or copies a file');
     const hasPrefix =
       one.isGit || (/^a\/|^\/dev\/null$/.test(oldFileName) && /^b\/|^\/dev\/null$/.test(newFileName));
     files.push({
@@ -688,7 +699,7 @@ function readPatch(patch: string): readonly FilePatch[] {
       apply: (text) => applyPatch(text, one, { fuzzFactor: 0 }),
     });
   }
-  if (files.length === 0) throw unreadable('there is nothing in it to be done');
+  if (files.length === 0) throw unreadable('it contains no changes');
   return files;
 }
 

@@ -44,7 +44,7 @@ export interface JournalOptions {
   readonly mostBytes?: number;
 }
 
-const OUTSIDE = 'the absolute path of a folder outside of the one that is changed';
+const OUTSIDE = 'the absolute path of a folder outside of the changed folder';
 
 const OPTIONS = optionTable<JournalOptions>('JournaledFileSystem', {
   folder: { ...FOLDER, fix: OUTSIDE },
@@ -105,7 +105,7 @@ export class JournaledFileSystem extends ReadingThrough {
     checkOptions(options, OPTIONS);
     const { folder, mostBytes = 100_000_000 } = options;
     if (folder !== undefined && files instanceof DiskFileSystem && files.holds(folder)) {
-      const problem = `folder names ${folder}, which is in the folder that is changed: tools could change the journal`;
+      const problem = `folder is ${folder}, which is in the changed folder: tools could change the journal`;
       refuseOptions([{ where: 'JournaledFileSystem', option: 'folder', problem, fix: OUTSIDE }]);
     }
     this.#mostBytes = mostBytes;
@@ -261,7 +261,7 @@ class NotingFileSystem extends ReadingThrough {
     readonly lost?: string;
   }> {
     const size = found.reduce((sum, file) => sum + file.size, 0);
-    const lost = `what was there is too large to be kept: ${size} bytes`;
+    const lost = `the previous content is too large to store: ${size} bytes`;
     if (size > this.how.most) return { files: [], lost, stamp: found[0]?.stamp };
     const files: ReadFile[] = [];
     let stamp: string | undefined;
@@ -332,7 +332,8 @@ class ChangeUndo {
 
   /** Prepares the undoing of a step. */
   async #plan(step: ChangeStep): Promise<() => Promise<unknown>> {
-    if (step.lost !== undefined) throw new FileSystemError('failed', `It cannot be undone: ${step.lost}.`);
+    if (step.lost !== undefined)
+      throw new FileSystemError('failed', `The change cannot be undone: ${step.lost}.`);
     if (step.kind === 'write') return this.#planUnwrite(step);
     return step.kind === 'move' ? this.#planUnmove(step) : this.#planUnremove(step);
   }
@@ -357,7 +358,7 @@ class ChangeUndo {
   async #planUnmove({ from, to, content, made }: ChangeStep & { readonly kind: 'move' }) {
     const isBack = (await this.files.info(from)) !== undefined;
     const isThere = (await this.files.info(to)) !== undefined;
-    if (isBack && isThere) throw new FileSystemError('exists', `There is a '${from}' again.`);
+    if (isBack && isThere) throw new FileSystemError('exists', `'${from}' exists again.`);
     if (isBack) return () => this.#removeEmpty(made);
     if (!isThere || (content !== undefined && (await this.#fileAt(to))?.digest !== content))
       throw changedSince(to);
@@ -368,7 +369,7 @@ class ChangeUndo {
   }
 
   async #planUnremove({ files, folders, path }: ChangeStep & { readonly kind: 'remove' }) {
-    const another = (at: string) => new FileSystemError('exists', `There is another '${at}' now.`);
+    const another = (at: string) => new FileSystemError('exists', `Another '${at}' exists now.`);
     const missing: (readonly [KeptFile, Uint8Array])[] = [];
     for (const file of files) {
       const now = await this.#fileAt(file.path);
@@ -416,12 +417,15 @@ class ChangeUndo {
   #contentOf({ path, content }: KeptFile): Uint8Array {
     const bytes = this.journal.contentOf(content);
     if (bytes !== undefined) return bytes;
-    throw new FileSystemError('failed', `It cannot be undone: what '${path}' was is not kept any more.`);
+    throw new FileSystemError(
+      'failed',
+      `The change cannot be undone: the previous content of '${path}' is no longer stored.`,
+    );
   }
 }
 
 function changedSince(path: string): FileSystemError {
-  return new FileSystemError('changed', `'${path}' is not as the change has left it; it was not undone.`);
+  return new FileSystemError('changed', `'${path}' was changed again afterwards; the change was not undone.`);
 }
 
 /** A file as it was; its content is stored under its digest. */

@@ -121,7 +121,7 @@ export class MemoryFileSystem extends FileSystem {
     if ((await this.info(target)) !== undefined) throw alreadyThere(target);
     this.#refuseBelowFile(target);
     if (target.startsWith(`${source}/`))
-      throw new FileSystemError('failed', `'${source}' cannot go into itself.`);
+      throw new FileSystemError('failed', `'${source}' cannot be moved into itself.`);
     for (const path of this.#within(source)) {
       const { bytes } = this.#fileAt(path);
       this.#files.delete(path);
@@ -137,7 +137,7 @@ export class MemoryFileSystem extends FileSystem {
     if (known === '.') throw isRoot(known);
     if (this.#files.delete(known)) return;
     if (!this.#isFolder(known)) throw missing(known);
-    if (!withContents) throw new FileSystemError('not-empty', `'${known}' is a folder with something in it.`);
+    if (!withContents) throw new FileSystemError('not-empty', `The folder '${known}' is not empty.`);
     for (const inner of this.#within(known)) this.#files.delete(inner);
   }
 

@@ -41,16 +41,14 @@ export async function readByLines(files: FileSystem, wanted: LinesWanted): Promi
     const { mimeType } = content;
     const { length } = bytes;
     if (length > limits.imageBytes)
-      return toolResult(
-        `${path}: an image of ${length} bytes; more than ${limits.imageBytes} are not shown.`,
-      );
+      return toolResult(`${path}: an image of ${length} bytes; the limit is ${limits.imageBytes} bytes.`);
     const text = `${path}: ${mimeType}, ${length} bytes`;
     const image = { type: 'image', data: viewOf(bytes).toString('base64'), mimeType } as const;
     return new ToolResult({ forLLM: text, content: [{ type: 'text', content: text }, image] });
   }
   if (content.kind === 'binary')
     return toolResult(
-      `${path}: ${bytes.length} bytes that cannot be shown as lines: ${content.why}. Read some of them with fromByte and bytes.`,
+      `${path}: ${bytes.length} bytes that cannot be shown as lines: ${content.why}. Use fromByte and bytes to read a part of them.`,
     );
   const lines = content.text.split('\n').map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
   // The ending of the last line starts no further line.
@@ -63,7 +61,7 @@ export async function readByLines(files: FileSystem, wanted: LinesWanted): Promi
   const last = wanted.fromLine + shown.length - 1;
   const ends = content.lineEnd === '\r\n' ? ', lines end in \\r\\n' : '';
   const rest =
-    last < lines.length ? `\n(${lines.length - last} more lines; read on with fromLine ${last + 1})` : '';
+    last < lines.length ? `\n(${lines.length - last} more lines; continue with fromLine ${last + 1})` : '';
   return toolResult(
     `${path}: lines ${wanted.fromLine}–${last} of ${lines.length}, ${version}${ends}\n${shown.join('\n')}${rest}`,
   );
@@ -113,10 +111,10 @@ async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolRes
     line += 1;
   }
   const shown = numbered(found, wanted);
-  const about = `${path}: ${size} bytes, too large to be read whole or edited`;
+  const about = `${path}: ${size} bytes, too large to edit or to read as a whole`;
   if (shown.length === 0) return toolResult(`${about}; there is no line ${fromLine}`);
   const last = fromLine + shown.length - 1;
-  const rest = isRead && last === line - 1 ? '' : `\n(read on with fromLine ${last + 1})`;
+  const rest = isRead && last === line - 1 ? '' : `\n(continue with fromLine ${last + 1})`;
   return toolResult(`${about}; lines ${fromLine}–${last}\n${shown.join('\n')}${rest}`);
 }
 
@@ -136,7 +134,7 @@ export async function readByBytes(
   const shown = text === undefined ? bytes.subarray(0, MOST_HEX_BYTES) : text.bytes;
   const start = from + (text?.skipped ?? 0);
   const end = start + shown.length;
-  const rest = end < size ? `\n(${size - end} more bytes; read on with fromByte ${end})` : '';
+  const rest = end < size ? `\n(${size - end} more bytes; continue with fromByte ${end})` : '';
   const form = text === undefined ? ', in hexadecimal' : '';
   const body = text?.text ?? Buffer.from(shown).toString('hex').match(/../g)?.join(' ');
   return toolResult(`${known}: bytes ${start}–${end - 1} of ${size}${form}\n${body}${rest}`);
@@ -178,14 +176,14 @@ export function contentOf(bytes: Uint8Array): FileContent {
   const [mimeType] = IMAGES.find(([, start, at]) => startsWith(bytes.subarray(at), start)) ?? [];
   if (mimeType !== undefined) return { kind: 'image', mimeType };
   if (startsWith(bytes, [0xff, 0xfe]) || startsWith(bytes, [0xfe, 0xff]))
-    return { kind: 'binary', why: 'it is text in UTF-16, and only UTF-8 is read' };
+    return { kind: 'binary', why: 'it is UTF-16 text; only UTF-8 is supported' };
   if (hasZero(bytes)) return { kind: 'binary', why: 'it is binary' };
   try {
     const text = TEXT.decode(bytes);
     // The first line decides; lines in a mixed file keep their endings.
     return { kind: 'text', text, lineEnd: /^[^\n]*\r\n/.test(text) ? '\r\n' : '\n' };
   } catch {
-    return { kind: 'binary', why: 'it is not text in UTF-8' };
+    return { kind: 'binary', why: 'it is not UTF-8 text' };
   }
 }
 
@@ -263,10 +261,10 @@ export async function findFiles(files: FileSystem, selection: FileSelection, mos
     paths.push(path);
     return paths.length <= most;
   });
-  if (paths.length === 0) return 'No file fits.';
+  if (paths.length === 0) return 'No file matches.';
   const shown = paths.slice(0, most).map(visibleLine).join('\n');
   if (paths.length <= most) return shown;
-  return `${shown}\n(more than ${most}; look in a folder of them, or by a narrower pattern)`;
+  return `${shown}\n(more than ${most} files; search in a subfolder, or use a narrower pattern)`;
 }
 
 /** Matching lines, file by file in order of paths, as text for the model. */
@@ -299,14 +297,14 @@ export async function searchFiles(files: FileSystem, search: FileSearch): Promis
   }
   const shown = shownLines(found);
   const about = [`${searched} ${searched === 1 ? 'file' : 'files'} searched`];
-  if (isCut) about.push(`there are more than ${most} lines: search for something narrower`);
-  if (isLate) about.push('it took too long and was ended; search in a smaller folder');
+  if (isCut) about.push(`there are more than ${most} matching lines: narrow the search`);
+  if (isLate) about.push('the search took too long and was stopped; search in a smaller folder');
   const left = found.length - shown.length;
-  if (left > 0) about.push(`${left} more files with lines that fit are not shown`);
+  if (left > 0) about.push(`${left} more files with matching lines are not shown`);
   if (tooLarge.length > 0)
-    about.push(`only the beginning was searched of ${tooLarge.slice(0, 5).join(', ')}`);
+    about.push(`only the beginning was searched in ${tooLarge.slice(0, 5).join(', ')}`);
   const fits = Math.min(count, most);
-  const head = fits === 0 ? 'No line fits' : `${fits} ${fits === 1 ? 'line fits' : 'lines fit'}`;
+  const head = fits === 0 ? 'No line matches' : `${fits} ${fits === 1 ? 'line matches' : 'lines match'}`;
   return [`${head} (${about.join('; ')}).`, ...shown].join('\n\n');
 }
 
@@ -420,7 +418,9 @@ class IgnoredPaths {
       const text = await textOf(files, posix.join(folder, RULES_FILE));
       if (text !== undefined) rules = [{ folder, rules: rulesIn(text) }, ...rules];
     }
-    const isMeant = folders.concat(start).some((folder) => folder !== '.' && says(rules, folder, 'folder'));
+    const isMeant = folders
+      .concat(start)
+      .some((folder) => folder !== '.' && isIgnored(rules, folder, 'folder'));
     paths.#known.set(start, isMeant ? [] : rules);
     return paths;
   }
@@ -436,7 +436,7 @@ class IgnoredPaths {
     if (own !== undefined)
       rules = [{ folder: path, rules: rulesIn(new TextDecoder().decode(own)) }, ...rules];
     const kept = entries.filter(
-      ({ name, kind }) => !ALWAYS.has(name) && !says(rules, posix.join(path, name), kind),
+      ({ name, kind }) => !ALWAYS.has(name) && !isIgnored(rules, posix.join(path, name), kind),
     );
     for (const { name, kind } of kept) if (kind === 'folder') this.#known.set(posix.join(path, name), rules);
     return kept;
@@ -448,7 +448,7 @@ function rulesIn(text: string): ignore.Ignore {
 }
 
 /** The rules of the nearest folder take precedence. */
-function says(all: readonly RulesOfFolder[], path: string, kind: FolderEntry['kind']): boolean {
+function isIgnored(all: readonly RulesOfFolder[], path: string, kind: FolderEntry['kind']): boolean {
   for (const { folder, rules } of all) {
     const relative = folder === '.' ? path : path.slice(folder.length + 1);
     const { ignored, unignored } = rules.test(kind === 'folder' ? `${relative}/` : relative);
@@ -505,7 +505,7 @@ const MOST_MS = 300;
  * @throws Error with a message for the model if the pattern is invalid, too long, or may take exponential time.
  */
 function lineFinder({ text, isPattern, ignoresCase }: LineQuery): LineFinder {
-  if (text === '') throw new Error('There is nothing to look for: the text is empty.');
+  if (text === '') throw new Error('The text to search for is empty.');
   if (!isPattern && !ignoresCase)
     return whereIs(
       text,
@@ -557,7 +557,7 @@ function compiled(source: string, flags: string): RegExp {
   try {
     return new RegExp(source, flags.replace('u', ''));
   } catch (error) {
-    throw new Error(`The pattern cannot be read: ${error instanceof Error ? error.message : source}.`);
+    throw new Error(`The regular expression is invalid: ${error instanceof Error ? error.message : source}.`);
   }
 }
 
@@ -587,7 +587,9 @@ function stopped(find: LineFinder): LineFinder {
       script.runInContext(context, { timeout: MOST_MS });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
-      throw new Error('The pattern takes too long: it has too many ways to match a line. Write it simpler.');
+      throw new Error(
+        'The pattern takes too long: it has too many ways to match a line. Write a simpler one.',
+      );
     }
     return found;
   };

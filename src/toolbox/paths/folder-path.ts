@@ -35,7 +35,7 @@ export function folderPath(
   const wrong = (problem: string): FolderPath => ({ ok: false, problem });
   if (given.length > MOST_CHARACTERS) return wrong(`a path has at most ${MOST_CHARACTERS} characters`);
   if (UNSEEN.test(given) || !given.isWellFormed())
-    return wrong(`${JSON.stringify(given)} has characters in it that cannot be seen`);
+    return wrong(`${JSON.stringify(given)} contains invisible characters`);
   const text = isWindows ? given.replaceAll('\\', '/') : given;
   const relative = withoutRoot(text, root?.replaceAll(isWindows ? '\\' : '/', '/'), isWindows);
   if (relative === undefined) return wrong(`'${given}' is outside of the folder`);
@@ -46,7 +46,7 @@ export function folderPath(
     else if (segments.pop() === undefined) return wrong(`'${given}' leads out of the folder`);
   }
   const foreign = isWindows ? segments.find((segment) => FOREIGN_ON_WINDOWS.test(segment)) : undefined;
-  if (foreign !== undefined) return wrong(`'${foreign}' is not a name of a file on Windows`);
+  if (foreign !== undefined) return wrong(`'${foreign}' is not a valid file name on Windows`);
   return { ok: true, path: segments.join('/') || '.' };
 }
 
@@ -92,7 +92,7 @@ export function readBroughtFile(path: string, folder: string): BroughtText {
     const stat = fstatSync(file);
     if (!stat.isFile()) return { ok: false, problem: 'it is not a regular file' };
     if (stat.size > MOST_BYTES)
-      return { ok: false, problem: `it has ${stat.size} bytes, and at most ${MOST_BYTES} are read` };
+      return { ok: false, problem: `it has ${stat.size} bytes; the limit is ${MOST_BYTES}` };
     return { ok: true, text: readFileSync(file, 'utf8').replace(/^\uFEFF/, '') };
   } finally {
     closeSync(file);

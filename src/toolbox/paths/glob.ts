@@ -35,7 +35,7 @@ export const PATH_PATTERN: OptionRule = {
     const names = ifPossible(() => alternativesOf(String(value)).flat());
     return FILLED_TEXT.accepts(value) && names?.includes('..') === false;
   },
-  fix: "a pattern without '..': 'src/**', or '/srv/keys/**' for what is outside of the folder",
+  fix: "a pattern without '..': 'src/**', or '/srv/keys/**' for paths outside of the folder",
   schema: { type: 'string', pattern: '\\S' },
 };
 

@@ -140,7 +140,7 @@ describe('createAgent from a file', () => {
       "agent.json, permissions: permissions.mode: mode is 'asks'",
       "agent.json, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
       'agent.json, toolboxes[1]: toolboxes[1].openapi.document: shop.json cannot be read (ENOENT)',
-      'agent.json, toolboxes[2]: toolboxes[2].files.root: root names none, which is not there',
+      'agent.json, toolboxes[2]: toolboxes[2].files.root: root is none, which does not exist',
     ]);
   });
 
@@ -362,7 +362,7 @@ describe('createAgent with the configuration file of a folder', () => {
       [`zero.json: : it is a link that leads out of ${folder}`],
       ['pipe.json: : it is not a regular file'],
       [`.toolwright/agent.json: : it is a link that leads out of ${folder}`],
-      ['large.json: : it has 1048577 bytes, and at most 1048576 are read'],
+      ['large.json: : it has 1048577 bytes; the limit is 1048576'],
     ]);
     await file('there.json', { permisions: {} });
     await symlink('there.json', join(folder, 'link.json'));

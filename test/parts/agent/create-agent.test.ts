@@ -387,7 +387,7 @@ describe('createAgent: invalid options', () => {
     });
     expect(await faultsOf(made)).toEqual([
       `createAgent: folder: folder is ${nowhere}, which is not an existing folder`,
-      `createAgent, toolboxes[2]: toolboxes[2].files.root: root names ${join(folder, 'root')}, which is not there`,
+      `createAgent, toolboxes[2]: toolboxes[2].files.root: root is ${join(folder, 'root')}, which does not exist`,
       `createAgent, toolboxes[3]: toolboxes[3].openapi.document: ${join(folder, 'none.json')} cannot be read (ENOENT)`,
       `createAgent, toolboxes[4]: toolboxes[4].openapi.document: ${join(folder, 'notes.txt')} is not JSON`,
     ]);

@@ -59,7 +59,7 @@ test('toolwright agent reports errors of a configuration file with its name and 
     'rules.json': JSON.stringify({ permissions: { rules } }),
   });
   const root = await told(folder, '--config', 'root.json');
-  expect(root).toContain('./root.json, files: root names /nowhere/at/all, which is not there');
+  expect(root).toContain('./root.json, files: root is /nowhere/at/all, which does not exist');
   const wrong = await told(folder, '--config', 'rules.json');
   expect(wrong).toContain("./rules.json: rules[1].decision is 'never'");
   expect(wrong).toContain('Write instead: "decision": "allow" or "ask" or "deny"');

@@ -225,7 +225,7 @@ describe('skillTools', () => {
     write('b/SKILL.md', ' '.repeat(1_048_577));
     expect(faults()).toEqual([
       'a/SKILL.md: it is not a regular file',
-      'b/SKILL.md: it has 1048577 bytes, and at most 1048576 are read',
+      'b/SKILL.md: it has 1048577 bytes; the limit is 1048576',
     ]);
   });
 

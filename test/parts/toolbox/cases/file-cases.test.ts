@@ -539,7 +539,9 @@ testStatedCases(
       what: 'an invalid pattern and an empty one are errors',
       shelly: 3,
       async run(place) {
-        expect(await place.fails('search_files', { text: '[invalid', regex: true })).toContain('pattern');
+        expect(await place.fails('search_files', { text: '[invalid', regex: true })).toContain(
+          'regular expression',
+        );
         await place.fails('search_files', { text: '' });
         await place.fails('find_files', { pattern: '' });
       },
@@ -567,7 +569,7 @@ testStatedCases(
       shelly: 1,
       async run(place) {
         place.has({ 'a.txt': `${'x'.repeat(100_000)}NEEDLE${'y'.repeat(1_000)}\n` });
-        expect(await place.succeeds('search_files', { text: 'NEEDLE' })).toContain('1 line fits');
+        expect(await place.succeeds('search_files', { text: 'NEEDLE' })).toContain('1 line matches');
       },
     },
     {

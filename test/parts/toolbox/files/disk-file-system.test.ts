@@ -91,13 +91,13 @@ describe('DiskFileSystem', () => {
     const { call } = diskToolbox(root);
     const told = async (path: string): Promise<string> => (await call('read_file', { path })).forLLM;
     expect(await told('file-in')).toBe(
-      "'file-in' is a link, and links are not followed: use 'inside.txt', to which it leads.",
+      "'file-in' is a link, and links are not followed: use its target 'inside.txt'.",
     );
     expect(await told('dir/up/inside.txt')).toBe(
-      "'dir/up' is a link, and links are not followed: use '.', to which it leads.",
+      "'dir/up' is a link, and links are not followed: use its target '.'.",
     );
     expect(await told('file-out')).toBe(
-      "'file-out' is a link, and links are not followed: it leads out of the folder.",
+      "'file-out' is a link, and links are not followed: its target is outside of the folder.",
     );
   });
 
@@ -127,7 +127,7 @@ describe('DiskFileSystem', () => {
       const { forLLM } = await call(tool, args('pipe'));
       expect([
         tool,
-        /neither a file nor a folder|No line fits|No file fits|device or pipe/.test(forLLM),
+        /neither a file nor a folder|No line matches|No file matches|device or pipe/.test(forLLM),
       ]).toEqual([tool, true]);
     }
     const devices = new DiskFileSystem({ root: '/dev' });
@@ -183,7 +183,7 @@ describe('DiskFileSystem', () => {
   test('throws if root is not an existing folder with an absolute path', () => {
     expect(() => new DiskFileSystem({ root: 'relative' })).toThrow('the absolute path of a folder');
     expect(() => new DiskFileSystem({ root: '/nowhere/at/all' })).toThrow(
-      'root names /nowhere/at/all, which is not there',
+      'root is /nowhere/at/all, which does not exist',
     );
     const root = newFolder({ 'a.txt': '' });
     expect(() => new DiskFileSystem({ root: join(root, 'a.txt') })).toThrow('which is not a folder');

@@ -22,7 +22,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       const { call } = toolbox({ 'a.txt': lines(2_500) });
       const first = await call('read_file', { path: 'a.txt' });
       expect(first.forLLM).toContain('lines 1–2000 of 2500');
-      expect(first.forLLM).toContain('(500 more lines; read on with fromLine 2001)');
+      expect(first.forLLM).toContain('(500 more lines; continue with fromLine 2001)');
       const second = await call('read_file', { path: 'a.txt', fromLine: 2001 });
       expect(second.forLLM).toContain('lines 2001–2500 of 2500');
       expect(second.forLLM).toContain('\n2001\tline 2001\n');
@@ -68,13 +68,13 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       const { call } = toolbox({ 'a.txt': `${'y'.repeat(1_500)}\n`.repeat(500) });
       const { forLLM } = await call('read_file', { path: 'a.txt' });
       expect(forLLM.length).toBeLessThan(101_000);
-      expect(forLLM).toMatch(/read on with fromLine 67\)$/);
+      expect(forLLM).toMatch(/continue with fromLine 67\)$/);
     });
 
     test('reads a range of bytes without splitting characters', async () => {
       const { call } = toolbox({ 'a.txt': 'aéz€b' });
       expect((await call('read_file', { path: 'a.txt', fromByte: 2, bytes: 4 })).forLLM).toBe(
-        'a.txt: bytes 3–3 of 8\nz\n(4 more bytes; read on with fromByte 4)',
+        'a.txt: bytes 3–3 of 8\nz\n(4 more bytes; continue with fromByte 4)',
       );
       expect((await call('read_file', { path: 'a.txt', fromByte: 4 })).forLLM).toBe(
         'a.txt: bytes 4–7 of 8\n€b',
@@ -119,7 +119,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await told('/etc/passwd')).toMatch(
         /^('\/etc\/passwd' is outside of the folder|There is no 'etc\/passwd')\.$/,
       );
-      expect(await told('a\u0000b')).toContain('cannot be seen');
+      expect(await told('a\u0000b')).toContain('invisible characters');
       expect(await told('')).toBe("'.' is a folder, not a file.");
     });
   });
@@ -157,7 +157,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await found({ pattern: 'src/**' })).toBe('src/a.ts\nsrc/deep/.gitignore\nsrc/deep/b.ts');
       expect(await found({ pattern: '**/*.{js,log}' })).toBe('keep.log');
       expect(await found({ pattern: '*.ts', path: 'src/deep' })).toBe('src/deep/b.ts');
-      expect(await found({ pattern: 'nothing' })).toBe('No file fits.');
+      expect(await found({ pattern: 'nothing' })).toBe('No file matches.');
     });
 
     test('finds ignored files on request, or if the search starts in an ignored folder', async () => {
@@ -190,21 +190,21 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
     test('returns matching lines with their numbers, file by file', async () => {
       const { call } = toolbox(tree);
       expect((await call('search_files', { text: 'needle' })).forLLM).toBe(
-        '3 lines fit (4 files searched).\n\na.ts\n1: const needle = 1;\n\ne.js\n1: needle (twice) needle\n\nb/c.ts\n7: needle',
+        '3 lines match (4 files searched).\n\na.ts\n1: const needle = 1;\n\ne.js\n1: needle (twice) needle\n\nb/c.ts\n7: needle',
       );
     });
 
     test('treats the text as literal, or as a regular expression on request', async () => {
       const { call } = toolbox(tree);
       const count = async (args: object): Promise<string> =>
-        (await call('search_files', args)).forLLM.slice(0, 12);
-      expect(await count({ text: 'needle (twice)' })).toBe('1 line fits ');
-      expect(await count({ text: 'needle (twice)', regex: true })).toBe('No line fits');
-      expect(await count({ text: '^n..dle$', regex: true })).toBe('1 line fits ');
-      expect(await count({ text: 'NEEDLE', ignoreCase: true })).toBe('4 lines fit ');
-      expect(await count({ text: 'needle', files: '**/*.ts' })).toBe('2 lines fit ');
-      expect(await count({ text: 'needle', path: 'a.ts' })).toBe('1 line fits ');
-      expect(await count({ text: 'needle', path: 'b' })).toBe('1 line fits ');
+        (await call('search_files', args)).forLLM.replace(/ \(.*/s, '');
+      expect(await count({ text: 'needle (twice)' })).toBe('1 line matches');
+      expect(await count({ text: 'needle (twice)', regex: true })).toBe('No line matches');
+      expect(await count({ text: '^n..dle$', regex: true })).toBe('1 line matches');
+      expect(await count({ text: 'NEEDLE', ignoreCase: true })).toBe('4 lines match');
+      expect(await count({ text: 'needle', files: '**/*.ts' })).toBe('2 lines match');
+      expect(await count({ text: 'needle', path: 'a.ts' })).toBe('1 line matches');
+      expect(await count({ text: 'needle', path: 'b' })).toBe('1 line matches');
     });
 
     test('finds the same lines as RegExp, for random patterns', async () => {
@@ -266,18 +266,18 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
         around: 1,
       });
       expect(forLLM).toBe(
-        '2 lines fit (1 file searched).\n\nb/c.ts\n2- one\n3: Needle\n4- two\n--\n6- four\n7: needle',
+        '2 lines match (1 file searched).\n\nb/c.ts\n2- one\n3: Needle\n4- two\n--\n6- four\n7: needle',
       );
     });
 
     test('reports that there are more lines than requested', async () => {
       const { call } = toolbox({ 'a.txt': 'x\n'.repeat(50), 'b.txt': 'x\n' });
       const { forLLM } = await call('search_files', { text: 'x', most: 50 });
-      expect(forLLM).toContain('50 lines fit');
-      expect(forLLM).toContain('more than 50 lines');
+      expect(forLLM).toContain('50 lines match');
+      expect(forLLM).toContain('more than 50 matching lines');
       expect(forLLM).not.toContain('b.txt');
       const all = await call('search_files', { text: 'x', most: 51 });
-      expect(all.forLLM).toContain('51 lines fit (2 files searched).');
+      expect(all.forLLM).toContain('51 lines match (2 files searched).');
     });
 
     test('refuses invalid, empty and exponential patterns', async () => {
@@ -286,13 +286,13 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
         const { isError, forLLM } = await call('search_files', { text, regex: true, path });
         return `${isError} ${forLLM}`;
       };
-      expect(await told('(unclosed')).toMatch(/^true The pattern cannot be read/);
+      expect(await told('(unclosed')).toMatch(/^true The regular expression is invalid/);
       expect(await told('')).toMatch(/^true/);
       for (const evil of ['(a+)+$', '(a|a)*b', '(a*)*b', '^(\\w+\\s?)*$', '(?=(a+)+b)'])
         expect(await told(evil)).toMatch(/^true The pattern may take exponential time/);
       for (const slow of ['.*.*.*.*.*=.*', '(a{1,30}){1,30}b', '(a*)\\1*\\1*\\1*b'])
         expect(await told(slow)).toMatch(/^true The pattern (takes too long|may take exponential time)/);
-      expect(await told('a.*b.*c', 'short')).toMatch(/^false No line fits/);
+      expect(await told('a.*b.*c', 'short')).toMatch(/^false No line matches/);
     });
 
     test('truncates long lines', async () => {
@@ -307,7 +307,10 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       const { call, texts } = toolbox();
       const text = 'a\\nb\r\nc\u00e9\n';
       const { isError, forLLM } = await call('write_file', { path: 'new/deep/a.txt', text });
-      expect([isError, forLLM]).toEqual([false, expect.stringMatching(/^new\/deep\/a\.txt: made, version /)]);
+      expect([isError, forLLM]).toEqual([
+        false,
+        expect.stringMatching(/^new\/deep\/a\.txt: created, version /),
+      ]);
       expect(texts()).toEqual({ 'new/deep/a.txt': text });
     });
 
@@ -315,7 +318,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       const { call, texts } = toolbox({ 'a.txt': 'old' });
       const blind = await call('write_file', { path: 'a.txt', text: 'new' });
       expect(blind.forLLM).toBe(
-        "There is a 'a.txt' already. Read it, and give its version to replace it; or edit it.",
+        "'a.txt' already exists. Edit it; or read it, and give its version to replace it.",
       );
       const version = versionIn(await call('read_file', { path: 'a.txt' }));
       const wrong = await call('write_file', { path: 'a.txt', text: 'new', version: '000000000000' });
@@ -368,9 +371,9 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(isError).toBe(true);
       expect(forLLM.split('\n')).toEqual([
         "'a.txt' was not changed:",
-        '- edit 1: oldText is there 2 times (lines 1, 2); take in more of what is around it, or set all: true',
-        '- edit 3: oldText is not there; it has to be repeated exactly',
-        '- edit 4: oldText is not there, but in line 3 is a text that differs in nothing but white space',
+        '- edit 1: oldText occurs 2 times (lines 1, 2); include more of the surrounding text, or set all: true',
+        '- edit 3: oldText was not found; it must match the file exactly',
+        '- edit 4: oldText was not found, but line 3 has a text that differs only in white space',
       ]);
       expect(texts()).toEqual({ 'a.txt': 'x\nx\ny = 1;\nz' });
     });
@@ -388,14 +391,14 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       expect(await told({ oldText: 'ab', newText: '' }, { oldText: 'bc', newText: '' })).toContain(
         'edits 1 and 2 change the same text in line 1',
       );
-      expect(await told({ oldText: 'a', newText: 'a' })).toContain('the text would stay as it is');
+      expect(await told({ oldText: 'a', newText: 'a' })).toContain('the edits do not change the text');
       expect(await told({ oldText: '', newText: 'a' })).toContain('oldText');
     });
 
     test('counts overlapping occurrences separately', async () => {
       const { call } = toolbox({ 'a.txt': 'aaa' });
       const { forLLM } = await call('edit_file', { path: 'a.txt', edits: [{ oldText: 'aa', newText: 'b' }] });
-      expect(forLLM).toContain('is there 2 times');
+      expect(forLLM).toContain('oldText occurs 2 times');
     });
 
     test('preserves \\r\
@@ -462,7 +465,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       const { isError, forLLM } = await call('patch_files', { patch });
       expect([isError, forLLM.split('\n').map((line) => line.replace(/, version.*/, ''))]).toEqual([
         false,
-        ['a.txt: changed', 'new/b.txt: made', 'c.txt: removed', 'e.txt: moved from d.txt'],
+        ['a.txt: changed', 'new/b.txt: created', 'c.txt: removed', 'e.txt: moved from d.txt'],
       ]);
       expect(texts()).toEqual({
         'a.txt': 'one\n2\nthree\n',
@@ -476,14 +479,14 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       const { isError, forLLM } = await call('patch_files', { patch });
       expect(isError).toBe(true);
       expect(forLLM).toBe(
-        "Nothing was patched:\n- There is a 'new/b.txt' already.\n- 'd.txt' is not as the patch has it. Read it again.",
+        "Nothing was patched:\n- 'new/b.txt' already exists.\n- 'd.txt' does not match the patch. Read it again.",
       );
       expect(texts()).toEqual({ ...before, 'd.txt': 'other\n', 'new/b.txt': 'there' });
     });
 
     test('refuses a text that is not a patch, and paths outside the folder', async () => {
       const { call } = toolbox(before);
-      expect((await call('patch_files', { patch: 'hello' })).forLLM).toContain('nothing in it to be done');
+      expect((await call('patch_files', { patch: 'hello' })).forLLM).toContain('it contains no changes');
       const out = '--- /dev/null\n+++ b/../../evil.txt\n@@ -0,0 +1 @@\n+x\n';
       expect((await call('patch_files', { patch: out })).forLLM).toContain('leads out of the folder');
     });
@@ -493,7 +496,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
     test('move to a free path and create its parent folders', async () => {
       const { call, texts } = toolbox({ 'a.txt': 'a', 'b.txt': 'b', 'c/d.txt': 'd' });
       expect((await call('move_file', { from: 'a.txt', to: 'b.txt' })).forLLM).toBe(
-        "There is a 'b.txt' already.",
+        "'b.txt' already exists.",
       );
       expect((await call('move_file', { from: 'x.txt', to: 'y.txt' })).forLLM).toBe("There is no 'x.txt'.");
       expect((await call('move_file', { from: 'a.txt', to: 'new/a.txt' })).forLLM).toBe(
@@ -507,7 +510,7 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
     test('delete a file, and a folder with contents only with withContents', async () => {
       const { call, texts } = toolbox({ 'a.txt': 'a', 'c/d/e.txt': 'd', 'f.txt': '' });
       expect((await call('delete_file', { path: 'a.txt' })).forLLM).toBe('a.txt: removed');
-      expect((await call('delete_file', { path: 'c' })).forLLM).toBe("'c' is a folder with something in it.");
+      expect((await call('delete_file', { path: 'c' })).forLLM).toBe("The folder 'c' is not empty.");
       expect((await call('delete_file', { path: 'c', withContents: true })).isError).toBe(false);
       expect((await call('delete_file', { path: 'c' })).forLLM).toBe("There is no 'c'.");
       expect((await call('delete_file', { path: '.', withContents: true })).isError).toBe(true);
@@ -551,8 +554,8 @@ describe('FileTools', () => {
       (await tools.execute('read_file', { path: 'huge.txt', ...args })).forLLM;
     expect(await read({ fromLine: 16_002 })).toMatch(/lines 16002–16002\n16002\tthe last$/);
     expect(await read({ fromLine: 16_001, lines: 2 })).toMatch(/\tthe last$/);
-    expect(await read({ fromLine: 16_001, lines: 1 })).toMatch(/\(read on with fromLine 16002\)$/);
-    expect(await read({ fromLine: 1, lines: 1 })).toMatch(/\(read on with fromLine 2\)$/);
+    expect(await read({ fromLine: 16_001, lines: 1 })).toMatch(/\(continue with fromLine 16002\)$/);
+    expect(await read({ fromLine: 1, lines: 1 })).toMatch(/\(continue with fromLine 2\)$/);
     expect(await read({ fromLine: 16_003 })).toMatch(/there is no line 16003$/);
   });
 

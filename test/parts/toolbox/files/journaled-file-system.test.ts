@@ -144,7 +144,7 @@ describe('JournaledFileSystem', () => {
       patch: '--- a/a\n+++ b/a\n@@ -1 +1 @@\n-0\n+4\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-2\n+5\n',
     });
     writeFileSync(join(root, 'a'), 'mine\n');
-    await expect(journal.undo()).rejects.toThrow("'a' is not as the change has left it");
+    await expect(journal.undo()).rejects.toThrow("'a' was changed again afterwards");
     expect(treeOf(root)).toMatchObject({
       a: expect.stringContaining('mine'),
       b: expect.stringContaining('5'),
@@ -172,7 +172,7 @@ describe('JournaledFileSystem', () => {
     await expect(journal.undo()).rejects.toThrow('d/link was a link');
     journal.forget();
     await call('delete_file', { path: 'big' });
-    await expect(journal.undo()).rejects.toThrow('too large to be kept: 2000 bytes');
+    await expect(journal.undo()).rejects.toThrow('too large to store: 2000 bytes');
   });
 
   test('records no change that leaves the files unchanged', async () => {
@@ -245,7 +245,7 @@ describe('JournaledFileSystem', () => {
       join(outside, 'link', 'journal'),
     ];
     for (const folder of places)
-      expect(() => new JournaledFileSystem(files, { folder })).toThrow('in the folder that is changed');
+      expect(() => new JournaledFileSystem(files, { folder })).toThrow('in the changed folder');
     expect(readdirSync(root)).toEqual([]);
     expect(() => new JournaledFileSystem(files, { folder: `${root}-journal` })).not.toThrow();
     rmSync(`${root}-journal`, { recursive: true });

@@ -54,14 +54,14 @@ describe('previews of file tools', () => {
   test('show why a change would fail instead of a difference', async () => {
     const edit = { path: 'a.ts', edits: [{ oldText: 'none', newText: 'x' }] };
     const { pending } = await asked('edit_file', edit, { 'a.ts': 'one\n' });
-    expect(pending.description).toContain('It would fail:');
-    expect(pending.description).toContain('oldText is not there');
+    expect(pending.description).toContain('The change would fail:');
+    expect(pending.description).toContain('oldText was not found');
   });
 
   test('show only the size of a very large difference, and truncate a long one', async () => {
     const huge = await asked('write_file', { path: 'b', text: 'x\n'.repeat(1_100_000) }, {});
     expect(huge.pending.description).toBe(
-      'b: from 0 to 2200000 characters; the difference is too large to be shown',
+      'b: from 0 to 2200000 characters; the difference is too large to show',
     );
     const long = await asked('write_file', { path: 'b', text: 'some words\n'.repeat(20_000) }, {});
     expect(long.pending.description).toHaveLength(20_000 + '\n… (cut)'.length);

@@ -42,7 +42,7 @@ describe('folderPath', () => {
   ])('refuses %j on Windows, where it has a special meaning', (given, segment) => {
     expect(folderPath(given, { platform: 'win32' })).toEqual({
       ok: false,
-      problem: `'${segment}' is not a name of a file on Windows`,
+      problem: `'${segment}' is not a valid file name on Windows`,
     });
   });
 
