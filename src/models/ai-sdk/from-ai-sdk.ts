@@ -345,8 +345,9 @@ class ReplyAssembly {
     }
   }
 
-  /** The whole reply; `undefined` if the stream ended early. */
+  /** The whole reply; `undefined` if the stream ended early, which packages of the AI SDK report as `interrupted`. */
   reply(): Reply | undefined {
+    if (this.#end?.finishReason?.unified === 'interrupted') return undefined;
     return this.#end && { ...this.#end, content: this.#content, response: this.#response };
   }
 

@@ -2,7 +2,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { describe, expect, test } from '@jest/globals';
 import type { Message } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
-import { type Answer, events, json, type LoopbackServer } from '../providers/loopback-server.js';
+import { type Answer, delta, events, json, type LoopbackServer } from '../providers/loopback-server.js';
 import { ask, CITIES, halves, METHODS, type Method, RESULTS, run, serve } from './talk.js';
 
 const MODEL = 'gpt-5';
@@ -178,6 +178,22 @@ describe('fromAiSdk(openai) with a local server', () => {
       { type: 'item_reference', id: 'msg_1' },
     ]);
   });
+
+  test.each([
+    ['a text', { content: 'Hel' }],
+    ['a call', { tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{}' } }] }],
+  ])(
+    'fromAiSdk fails with a retryable error when the server closes a stream within %s',
+    async (_title, fields) => {
+      await using server = await serve(events([delta(fields)], ''));
+      const openai = createOpenAI({ baseURL: server.baseURL, apiKey: 'k' });
+      await expect(ask(fromAiSdk(openai.chat), 'stream', ASKED)).rejects.toMatchObject({
+        name: 'ProviderError',
+        message: 'openai.chat/gpt-5: the stream ended before the reply was complete',
+        retryable: true,
+      });
+    },
+  );
 });
 
 function input(server: LoopbackServer): unknown[] {
