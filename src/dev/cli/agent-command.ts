@@ -180,7 +180,7 @@ function sessionOf(
   return latest.id;
 }
 
-/** What the commands of a session use. */
+/** The environment of the commands of a session. */
 interface Talk {
   readonly id: string;
   readonly folder: string;

@@ -18,7 +18,7 @@ export interface CommandEnvironment {
   readonly signal?: AbortSignal;
 }
 
-/** A subcommand; returns the exit code: 0, or 1 if what was checked has faults. */
+/** A subcommand; returns the exit code: 0, or 1 if a check has found faults. */
 export type Command = (args: readonly string[], environment: CommandEnvironment) => Promise<number>;
 
 /** A mistake of the user: one line and exit code 2, or 1 if files are at fault. */

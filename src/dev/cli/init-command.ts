@@ -192,7 +192,7 @@ interface Draft extends Omit<FoundProject, 'files'> {
 const NEST = 'nest-cli.json';
 
 /**
- * Plans what a project needs to run the generator in its build, without what it already has: files that can be changed
+ * Plans the changes that a project still needs to run the generator in its build: files that can be changed
  * safely, and instructions for the rest.
  */
 function planInit(project: FoundProject, folder: string) {

@@ -28,7 +28,7 @@ export type ModuleExports = Fields;
 /** A module with tools. */
 export interface OpenModule extends AsyncDisposable {
   readonly exports: ModuleExports;
-  /** For applications: works for others until it is closed; returns what it works on. */
+  /** For applications: processes waiting work until it is closed; returns the kinds of work. */
   work?(logger: Logger): readonly string[];
   /** For applications: how to continue runs without a holder. */
   readonly recovery?: Pick<RecoverOptions, 'config' | 'scope'>;
@@ -36,7 +36,7 @@ export interface OpenModule extends AsyncDisposable {
   readonly inspection?: InspectorOptions;
   /** For applications: the root module. */
   readonly nestModule?: NestModule;
-  /** Stops what was started for its tools. */
+  /** Stops the services that were started for its tools. */
   close(): Promise<void>;
 }
 

@@ -113,12 +113,12 @@ function checkPerson(
 ): void {
   const { tool, approver } = ('pending' in state ? state.pending : []).find((asked) => asked.id === id) ?? {};
   if (approver === undefined) return;
-  const says = `'${tool}' restricts who may approve it: set --by to the person who answers`;
+  const rule = `'${tool}' restricts who may approve it: set --by to the person who answers`;
   if (approver === 'not-the-owner' && formOf(answeredBy) !== formOf(state.owner))
     throw new UserFault(
-      `${says}; the owner of this run is ${JSON.stringify(state.owner)}: give --by in the same form`,
+      `${rule}; the owner of this run is ${JSON.stringify(state.owner)}: give --by in the same form`,
     );
-  if (answeredBy === undefined) throw new UserFault(`${says}, such as --by clerk7`);
+  if (answeredBy === undefined) throw new UserFault(`${rule}, such as --by clerk7`);
   if (approver === 'function' && module === undefined)
     throw new UserFault(
       `'${tool}' decides with a function who may approve it: give --module dist/worker.js, which exports the config of the runs, or a NestJS module`,

@@ -99,7 +99,7 @@ function generateNow(options: NestPluginOptions, program: NestProgram | undefine
   return { complaints: stderr.trimEnd(), hasFailed: status !== 0, hasWritten: / written: /.test(stdout) };
 }
 
-/** The project of the command, if there is one: `tsconfig.build.json` lists only what is built. */
+/** The project of the command, if there is one: `tsconfig.build.json` lists only the built files. */
 function projectOf(program: NestProgram | undefined): string | undefined {
   const path = program?.getCompilerOptions().configFilePath;
   if (typeof path !== 'string') return undefined;

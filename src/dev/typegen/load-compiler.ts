@@ -138,7 +138,7 @@ const TYPED = [
   ...['TypeOperator', 'ParenthesizedType'],
 ];
 
-/** Answers a question; the first time, also about what is likely to be asked next. */
+/** Answers a question; the first time, also prefetches the answers to likely further questions. */
 function together<Key extends object, Answer>(
   ask: (keys: readonly Key[]) => readonly Answer[],
   next: (key: Key) => readonly Key[],
@@ -660,7 +660,7 @@ interface ProjectParts {
   /** The files that it lists or includes. */
   readonly roots: readonly string[];
   readonly options: ProjectOptions;
-  /** What the compiler could not read: a missing or broken tsconfig.json, syntax errors. */
+  /** The problems of the compiler: a missing or broken tsconfig.json, syntax errors. */
   problems(): readonly string[];
   files(isWanted: (path: string) => boolean): readonly SourceFile[];
   /** The path of a file as the project spells it. */
@@ -710,7 +710,7 @@ function viewOf(parts: ProjectParts) {
   };
 }
 
-/** Questions about what is known of a type, symbol or node. */
+/** Questions about a known type, symbol or node. */
 function testsOf(api: CompilerNumbers, answers: ReturnType<typeof answersOf>) {
   const { SyntaxKind, SymbolFlags, TypeFlags, ObjectFlags } = api;
   const hasFlag = (type: TypeHandle, ...names: readonly string[]) =>

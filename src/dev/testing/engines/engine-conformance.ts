@@ -459,7 +459,7 @@ const DELIVERY_CASES: EngineCases = {
     });
     const updates = [{ percent: 10 }, 'ä'.repeat(20_000), null];
     for (const update of updates) await sender.publish({ type: 'progress', jobId: 'a:b', update });
-    await bench.until(() => received.length === 3, 'news is heard');
+    await bench.until(() => received.length === 3, 'the messages arrive');
     const expected = updates.map((update) => ({ type: 'progress', jobId: 'a:b', update }));
     expectSame('the received messages', received, expected);
     await end();
@@ -469,7 +469,7 @@ const DELIVERY_CASES: EngineCases = {
       isHeard = true;
     });
     await sender.publish({ type: 'end', jobId: 'a:b' });
-    await bench.until(() => isHeard, 'news is heard');
+    await bench.until(() => isHeard, 'the messages arrive');
     expectSame('the number of messages after unsubscribing', received.length, 3);
   },
 };
