@@ -38,7 +38,7 @@ async function main() {
   });
   if (values.help) return void stdout.write(HELP);
   if (positionals.length > 1)
-    throw new UsageError(`one folder, not ${positionals.length}: ${positionals.map(quoted).join(' ')}`);
+    throw new UsageError(`give one folder, not ${positionals.length}: ${positionals.map(quoted).join(' ')}`);
   const { folder, template } = await choose(positionals[0], values.template);
   createProject(resolve(folder), template);
   const steps = [
@@ -52,9 +52,9 @@ async function main() {
   );
 }
 
-/** Quotes a word for a shell. */
-function quoted(word) {
-  return /^[\w./\\:-]+$/.test(word) ? word : `"${word}"`;
+/** Quotes an argument for a shell. */
+function quoted(argument) {
+  return /^[\w./\\:-]+$/.test(argument) ? argument : `"${argument}"`;
 }
 
 /** Asks for values that the command line does not contain; without a terminal, the defaults are used. */

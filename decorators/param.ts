@@ -11,7 +11,7 @@ import { recordParameter, recordProperty } from '../src/core/metadata/class-reco
  * @Tool('Search the notes')
  * search(
  *   @Param('Words to look for') query: string,
- *   @Param({ description: 'At most so many', type: () => Integer, minimum: 1, maximum: 50 }) limit = 10,
+ *   @Param({ description: 'Maximum number of results', type: () => Integer, minimum: 1, maximum: 50 }) limit = 10,
  *   @Param({ items: () => String, required: false }) tags?: string[],
  * ) { … }
  * ```

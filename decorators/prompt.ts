@@ -17,10 +17,10 @@ export const Prompt =
   (options: string | PromptOptions = {}): MethodDecorator =>
   (target, key, descriptor?: PropertyDescriptor) => {
     refuseStandardDecorators('@Prompt', key);
-    const said = typeof options === 'string' ? { description: options } : options;
-    recordServed({ target, key }, said, {
+    const given = typeof options === 'string' ? { description: options } : options;
+    recordServed({ target, key }, given, {
       served: { kind: 'prompt' },
-      given: said,
+      given,
       method: descriptor?.value,
     });
   };

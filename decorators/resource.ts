@@ -19,7 +19,7 @@ export const Resource =
   (target, key, descriptor?: PropertyDescriptor) => {
     refuseStandardDecorators('@Resource', key);
     const given: ResourceOptions = typeof options === 'string' ? { description: options } : options;
-    const { mimeType, audience, priority, ttlMs, cacheScope, ...said } = given;
+    const { mimeType, audience, priority, ttlMs, cacheScope, ...described } = given;
     const served = { kind: 'resource', uri, mimeType, audience, priority, ttlMs, cacheScope } as const;
-    recordServed({ target, key }, said, { served, given, method: descriptor?.value });
+    recordServed({ target, key }, described, { served, given, method: descriptor?.value });
   };

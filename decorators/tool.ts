@@ -20,8 +20,8 @@ export const Tool =
   (options: string | ToolOptions = {}): MethodDecorator =>
   (target, key, descriptor?: PropertyDescriptor) => {
     refuseStandardDecorators('@Tool', key);
-    const said = typeof options === 'string' ? { description: options } : options;
-    recordTool({ target, key }, said, { method: descriptor?.value });
+    const given = typeof options === 'string' ? { description: options } : options;
+    recordTool({ target, key }, given, { method: descriptor?.value });
   };
 
 /** The interface of hand-written tools, documented there. The decorator has the same name. */

@@ -30,7 +30,7 @@ test('npm create toolwright refuses a second folder and an unknown option, and c
   expect(create('shop', 'my shop')).toEqual({
     exitCode: 2,
     stdout: '',
-    stderr: 'create-toolwright: one folder, not 2: shop "my shop"\n',
+    stderr: 'create-toolwright: give one folder, not 2: shop "my shop"\n',
   });
   expect(create('shop', '--tmplate', 'mcp')).toMatchObject({ exitCode: 2, stdout: '' });
   expect(readdirSync(folder)).toEqual([]);

@@ -5,7 +5,7 @@ export interface ChosenModel {
   readonly model: string;
 }
 
-/** With OPENAI_API_KEY a real model (after `npm install openai`), otherwise one that only matches words. */
+/** With OPENAI_API_KEY a real model (after `npm install openai`), otherwise `OfflineProvider`, which only matches words. */
 export async function chooseModel(): Promise<ChosenModel> {
   if (process.env.OPENAI_API_KEY) {
     const { OpenAIProvider } = await import('toolwright/openai');

@@ -89,7 +89,7 @@ function outcomeOf(call: Call, { parts }: UIMessage): Outcome {
   return OUTCOMES[call.state] ?? (isInterrupted ? 'unknown' : 'running');
 }
 
-/** The chat takes no message until these are answered. */
+/** The chat accepts no message until these are answered. */
 function isOpen(outcome: Outcome): boolean {
   return outcome === 'waiting' || outcome === 'unknown';
 }
@@ -125,7 +125,7 @@ function Part({ part, message, onAnswer }: PartProps) {
       {part.state === 'output-error' && <output>{part.errorText}</output>}
       {outcome === 'unknown' && (
         <output>
-          The server ended during this call, which may have happened. README.md says how to answer.
+          The server ended during this call, which may have happened. README.md explains how to answer.
         </output>
       )}
     </section>

@@ -23,11 +23,11 @@ export class AppModule {
           provider,
           model,
           store: new SqliteRunStore({ path }),
-          // Runs that a crash interrupted are continued; a call that may have happened is asked about, not repeated.
+          // Runs that a crash interrupted are continued; a call that may have happened is not repeated, but its user is asked.
           checkpoint: 'step',
           worker: true,
           conversations: { systemPrompt: 'You help the staff of a tea shop. Answer briefly.' },
-          // Runs and chats belong to the user who started them; nobody else can answer them.
+          // Runs and chats belong to the user who started them; no other user can answer them.
           owner: ({ user }: SignedInRequest) => user && { userId: user.id },
           data: ({ user }: SignedInRequest) => ({ userId: user?.id }),
           // Chats continue outside of requests: what their tools receive depends on the owner alone.
