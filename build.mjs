@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL('.', import.meta.url));
 const { version, exports, bin, engines } = JSON.parse(
   readFileSync(new URL('package.json', import.meta.url), 'utf8'),
 );
-const doors = [...Object.values(exports), ...Object.values(bin)].filter((path) => path.endsWith('.js'));
+const entryPoints = [...Object.values(exports), ...Object.values(bin)].filter((path) => path.endsWith('.js'));
 
 rmSync(new URL('dist', import.meta.url), { recursive: true, force: true });
 // `npm test` has already checked the types.
@@ -30,7 +30,7 @@ try {
 }
 // Modules that the same entry points need share a chunk. The root would be split into two dozen chunks, and a file
 // costs more than its bytes, so entry points that need most of the root import all of it.
-const SMALL_DOORS = new Set(['.', './decorators', './stores', './plugin', './jest']);
+const SMALL_ENTRY_POINTS = new Set(['.', './decorators', './stores', './plugin', './jest']);
 const LOADED_ON_DEMAND = [
   ...['agent', 'chat', 'dev', 'doctor', 'eval', 'inspect', 'list', 'mcp', 'runs', 'worker'].map(
     (command) => `dev/cli/${command}-command`,
@@ -47,7 +47,7 @@ const LOADED_ON_DEMAND = [
 ];
 const besideRoot = new Set(
   [
-    ...Object.entries(exports).flatMap(([door, path]) => (SMALL_DOORS.has(door) ? [] : path)),
+    ...Object.entries(exports).flatMap(([subpath, path]) => (SMALL_ENTRY_POINTS.has(subpath) ? [] : path)),
     ...LOADED_ON_DEMAND.map((name) => `dist/src/${name}.js`),
   ].map((path) => join(root, path)),
 );
@@ -111,7 +111,7 @@ const nodeVersion = {
 };
 const { metafile } = await build({
   absWorkingDir: root,
-  entryPoints: doors,
+  entryPoints,
   plugins: [sources, commonModules, reflectMetadata, nodeVersion],
   outbase: 'dist',
   outdir: 'dist',
@@ -131,7 +131,7 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 
-removeUnreachableTypes(doors.map((path) => join(root, path.replace(/\.js$/, '.d.ts'))));
+removeUnreachableTypes(entryPoints.map((path) => join(root, path.replace(/\.js$/, '.d.ts'))));
 await buildPage(join(root, 'dist', 'inspector'));
 for (const path of Object.values(bin)) chmodSync(new URL(path, import.meta.url), 0o755);
 for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {

@@ -4,8 +4,8 @@ import { expect, test } from '@jest/globals';
 import { builtFile } from '../processes/built-file.js';
 
 /** The packages that a declaration file imports, directly or through other files. */
-function packagesOf(door: string): readonly string[] {
-  const files = new Set([door]);
+function packagesOf(entryPoint: string): readonly string[] {
+  const files = new Set([entryPoint]);
   const packages = new Set<string>();
   for (const file of files) {
     const text = readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');

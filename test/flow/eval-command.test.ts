@@ -7,10 +7,10 @@ import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
 
 const COMMAND = builtFile('dist/src/dev/cli/main.js');
-const DOOR = JSON.stringify(builtFile('dist/src/index.js'));
+const ENTRY_POINT = JSON.stringify(builtFile('dist/src/index.js'));
 
 const TOOLS = `
-import { defineTool, ToolRegistry } from ${DOOR};
+import { defineTool, ToolRegistry } from ${ENTRY_POINT};
 export const tools = new ToolRegistry().register(
   defineTool({ name: 'find', description: 'Finds', parameters: { type: 'object', properties: { id: { type: 'string' } } }, execute: () => { throw new Error('it ran'); } }));
 `;

@@ -11,11 +11,11 @@ import { NodeProcess } from '../processes/node-process.js';
 import { PROCESS_ENVIRONMENT } from '../processes/run-node.js';
 
 const COMMAND = builtFile('dist/src/dev/cli/main.js');
-const DOOR = JSON.stringify(builtFile('dist/src/index.js'));
+const ENTRY_POINT = JSON.stringify(builtFile('dist/src/index.js'));
 
 /** A module of a user that writes to standard output, which belongs to the protocol. */
 const NOISY = `
-import { defineTool, ToolRegistry } from ${DOOR};
+import { defineTool, ToolRegistry } from ${ENTRY_POINT};
 console.log('loading');
 export const tools = new ToolRegistry().register(
   defineTool({ name: 'add', description: 'Adds', parameters: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } },
@@ -25,24 +25,24 @@ export const tools = new ToolRegistry().register(
 setInterval(() => {}, 1_000_000);
 `;
 const LOOSE = `
-import { defineTool } from ${DOOR};
+import { defineTool } from ${ENTRY_POINT};
 export const one = defineTool({ name: 'one', description: 'One', execute: () => 1 });
 export const others = [defineTool({ name: 'two', description: 'Two', execute: () => 2 })];
 `;
 const WORDY = `
-import { defineTool } from ${DOOR};
+import { defineTool } from ${ENTRY_POINT};
 export const talk = defineTool({ name: 'talk', description: 'Talks', execute: () => 'x'.repeat(100_000) });
 `;
 
 /** Node exports its registry twice, as `default` and as `module.exports`. */
 const STRICT = `
-const { defineTool, ToolRegistry } = require(${DOOR});
+const { defineTool, ToolRegistry } = require(${ENTRY_POINT});
 module.exports = new ToolRegistry({ policy: () => false }).register(
   defineTool({ name: 'no', description: 'Refused', execute: () => 'ran' }));
 `;
 /** Two declaration faults, found while the module is loaded, or later by the command. */
 const broken = (isLoading: boolean) => `
-import { defineTool, discoverTools, Tool, ToolRegistry } from ${DOOR};
+import { defineTool, discoverTools, Tool, ToolRegistry } from ${ENTRY_POINT};
 console.log('loading');
 export class Broken {
   first({ a }) {}
@@ -61,7 +61,7 @@ export class Shop {
 }
 `;
 const SLOW = `
-import { agentTool, defineTool } from ${DOOR};
+import { agentTool, defineTool } from ${ENTRY_POINT};
 export const deaf = defineTool({ name: 'deaf', description: 'Goes on', execute: () => { console.log('running'); return new Promise(() => {}); } });
 export const wind_up = agentTool({ name: 'wind_up', label: 'Wind up', description: 'Needs a moment', parameters: { type: 'object' },
   execute: (_id, _args, signal) => new Promise((resolve) => {
@@ -73,7 +73,7 @@ setInterval(() => {}, 1_000_000);
 /** A NestJS application that is created when the module is loaded, and prints when it is closed. */
 const NEST = `
 import { Module } from ${JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'))};
-import { defineTool } from ${DOOR};
+import { defineTool } from ${ENTRY_POINT};
 import { ToolwrightModule } from ${JSON.stringify(builtFile('dist/src/surfaces/nestjs/index.js'))};
 class AppModule {
   onModuleDestroy() { console.log('destroyed'); }
@@ -83,7 +83,7 @@ const tools = [defineTool({ name: 'add', description: 'Adds', execute: () => 3 }
 export const app = { module: AppModule, imports: [ToolwrightModule.forRoot({ tools })] };
 `;
 const TWO = `
-import { ToolRegistry } from ${DOOR};
+import { ToolRegistry } from ${ENTRY_POINT};
 export const [one, other] = [new ToolRegistry(), new ToolRegistry()];
 `;
 

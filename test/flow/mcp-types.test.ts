@@ -21,7 +21,7 @@ const tenantOf = ({ headers }: McpCaller): string => headers?.get('x-tenant') ??
 await createMcpServer(new ToolRegistry(), { scope: (caller) => ({ data: { tenant: tenantOf(caller) } }) }).close();
 `;
 const PACKAGES = ['@modelcontextprotocol/server', '@types/node', 'acorn', 'reflect-metadata', 'tsyringe'];
-const DOORS = { toolwright: 'src/index.ts', 'toolwright/mcp': 'src/surfaces/mcp/index.ts' };
+const ENTRY_POINTS = { toolwright: 'src/index.ts', 'toolwright/mcp': 'src/surfaces/mcp/index.ts' };
 const BUILT = dirname(dirname(builtFile('dist/src/index.js')));
 
 let folder: string;
@@ -44,7 +44,7 @@ function install(): void {
     symlinkSync(join(ROOT, 'node_modules', name), place, 'junction');
   }
   const paths = Object.fromEntries(
-    Object.entries(DOORS).map(([name, file]) => [name, [`./declared/${file}`]]),
+    Object.entries(ENTRY_POINTS).map(([name, file]) => [name, [`./declared/${file}`]]),
   );
   const compilerOptions = {
     ...{ target: 'ES2023', lib: ['ES2024'], module: 'NodeNext', types: ['node'], paths },

@@ -70,7 +70,7 @@ function offered(provider: ScriptedProvider, index = -1): readonly string[] {
 }
 
 /** The functions that resume a run. */
-const doors: readonly [string, Resume][] = [
+const resumeFunctions: readonly [string, Resume][] = [
   ['resumeToolLoop', ({ config, state, answers, scope }) => resumeToolLoop(config, state, answers, scope)],
   [
     'streamResumedToolLoop',
@@ -113,7 +113,7 @@ type Resume = (request: {
   readonly scope: CallScope;
 }) => Promise<ToolLoopResult>;
 
-describe.each(doors)('%s', (_door, resume) => {
+describe.each(resumeFunctions)('%s', (_name, resume) => {
   test.each<[string, CallScope, CallScope]>([
     ['another owner', alice, bob],
     ['an owner of a run that has none', {}, alice],

@@ -131,7 +131,7 @@ describe('loopGuard', () => {
 
 describe('an option of another framework', () => {
   const base = { provider: new ScriptedProvider([{ content: 'Hi' }]), model: 'm' };
-  const doors = {
+  const functions = {
     runToolLoop: (wrong: object) => runToolLoop({ ...base, ...wrong }, hello),
     Conversation: (wrong: object) => new Conversation({ ...base, ...wrong }),
     agentAsTool: (wrong: object) => agentAsTool({ ...base, name: 'a', description: 'A', ...wrong } as never),
@@ -146,19 +146,22 @@ describe('an option of another framework', () => {
     complete: (wrong: object) => complete(base, { messages: hello, ...wrong }),
   };
 
-  test.each(Object.entries(doors))('is refused by %s, which names its own option', async (door, enter) => {
-    const isLoop = door === 'runToolLoop';
-    const prompt = isLoop ? "a first message { role: 'system', content: '…' }" : 'systemPrompt: a string';
-    for (const name of ['system', 'instructions'])
-      expect(await told(() => enter({ [name]: 'Be brief.' }))).toMatch(
-        new RegExp(`${name} is not an option[^\\n]*\\n   Write instead: ${prompt}`),
-      );
-    if (door === 'complete') return;
-    for (const name of ['stopWhen', 'maxSteps', 'maxTurns'])
-      expect(await told(() => enter({ [name]: 3 }))).toMatch(
-        new RegExp(`${name} is not an option[^\\n]*\\n   Write instead: maxIterations: a whole number`),
-      );
-  });
+  test.each(Object.entries(functions))(
+    'is refused by %s, which names its own option',
+    async (functionName, call) => {
+      const isLoop = functionName === 'runToolLoop';
+      const prompt = isLoop ? "a first message { role: 'system', content: '…' }" : 'systemPrompt: a string';
+      for (const name of ['system', 'instructions'])
+        expect(await told(() => call({ [name]: 'Be brief.' }))).toMatch(
+          new RegExp(`${name} is not an option[^\\n]*\\n   Write instead: ${prompt}`),
+        );
+      if (functionName === 'complete') return;
+      for (const name of ['stopWhen', 'maxSteps', 'maxTurns'])
+        expect(await told(() => call({ [name]: 3 }))).toMatch(
+          new RegExp(`${name} is not an option[^\\n]*\\n   Write instead: maxIterations: a whole number`),
+        );
+    },
+  );
 });
 
 describe('ScriptedProvider', () => {

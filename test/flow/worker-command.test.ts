@@ -11,7 +11,7 @@ import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
 
 const COMMAND = builtFile('dist/src/dev/cli/main.js');
-const door = (name: string) => JSON.stringify(builtFile(`dist/src/${name}`));
+const builtModule = (name: string) => JSON.stringify(builtFile(`dist/src/${name}`));
 const nest = JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'));
 
 /** Calls the tool that the prompt names, then replies with its result. */
@@ -37,9 +37,9 @@ async function hold() {
 const NEST = `
 import { once } from 'node:events';
 import { Injectable, Module, UseGuards } from ${nest};
-import { MemoryJobEngine, Tool } from ${door('index.js')};
-import { ToolwrightModule } from ${door('surfaces/nestjs/index.js')};
-import { SqliteRunStore } from ${door('durable/stores/index.js')};
+import { MemoryJobEngine, Tool } from ${builtModule('index.js')};
+import { ToolwrightModule } from ${builtModule('surfaces/nestjs/index.js')};
+import { SqliteRunStore } from ${builtModule('durable/stores/index.js')};
 ${PROVIDER}
 ${TOOLS}
 class ClerksOnly {
@@ -72,7 +72,7 @@ Module({
 
 const PLAIN = `
 import { once } from 'node:events';
-import { defineTool, MemoryJobEngine } from ${door('index.js')};
+import { defineTool, MemoryJobEngine } from ${builtModule('index.js')};
 ${PROVIDER}
 ${TOOLS}
 const tools = [
@@ -85,7 +85,7 @@ export const config = { provider, model: 'm', tools, engine: new MemoryJobEngine
 
 const EMPTY_NEST = `
 import { Module } from ${nest};
-import { ToolwrightModule } from ${door('surfaces/nestjs/index.js')};
+import { ToolwrightModule } from ${builtModule('surfaces/nestjs/index.js')};
 export class AppModule {}
 Module({ imports: [ToolwrightModule.forRoot()] })(AppModule);
 `;
@@ -93,12 +93,12 @@ Module({ imports: [ToolwrightModule.forRoot()] })(AppModule);
 /** Unreachable engines: their import, their creation, and what is logged about them. */
 const AWAY = {
   'pg-boss': [
-    `import { pgBossEngine } from ${door('durable/pg-boss/index.js')};`,
+    `import { pgBossEngine } from ${builtModule('durable/pg-boss/index.js')};`,
     "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
     /toolwright: pg-boss, queue 'toolwright' in PostgreSQL at 127\.0\.0\.1:1\/none does not answer, [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
   ],
   BullMQ: [
-    `import { bullmqEngine } from ${door('durable/bullmq/index.js')};`,
+    `import { bullmqEngine } from ${builtModule('durable/bullmq/index.js')};`,
     "bullmqEngine({ connection: 'redis://127.0.0.1:1' })",
     /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 does not answer, [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
   ],
@@ -245,7 +245,7 @@ describe('toolwright worker', () => {
   );
 
   test('uses the store in the config of its module', async () => {
-    const configured = `import { SqliteRunStore } from ${door('durable/stores/index.js')};
+    const configured = `import { SqliteRunStore } from ${builtModule('durable/stores/index.js')};
       ${PLAIN}
       config.store = new SqliteRunStore({ path: 'configured.sqlite' });`;
     writeFileSync(join(folder, 'configured.mjs'), configured);

@@ -107,9 +107,9 @@ function decorated(toolset: object, tool: object | string, parameter?: Parameter
   });
 }
 
-type Door = readonly [name: string, enter: (given: Given) => unknown];
+type Case = readonly [name: string, call: (given: Given) => unknown];
 
-const ROOT: readonly Door[] = [
+const ROOT: readonly Case[] = [
   ['@Args', (given) => decorated({}, 'Pings', Args(given))],
   ['@Args', (given) => decorated({}, 'Pings', Args({ groups: given }))],
   ['@Param', (given) => decorated({}, 'Pings', Param(given))],
@@ -206,7 +206,7 @@ const ROOT: readonly Door[] = [
 ];
 
 /** Methods that run a tool return error results and never throw. */
-const CALLS: readonly Door[] = [
+const CALLS: readonly Case[] = [
   ['execute', (given) => ping().execute(given)],
   ['execute', (given) => ping().execute('ping', given)],
   ['executeWithContext', (given) => ping().executeWithContext(given, {})],
@@ -230,7 +230,7 @@ const CONTEXT: readonly (readonly [string, (context: ToolContext, given: Given) 
   ['context.progress', (context, given) => context.progress(given)],
 ];
 
-const LEAVES: readonly Door[] = [
+const LEAVES: readonly Case[] = [
   ['TaskQueue.subscribe', (given) => new TaskQueue().subscribe(given)],
   ['removeOlderThan', (given) => new MemoryRunStore().removeOlderThan(given)],
   ['removeOlderThan', (given) => new SqliteRunStore({ path: ':memory:' }).removeOlderThan(given)],
@@ -275,9 +275,9 @@ const RAW =
   /Cannot (read|destructure|convert|use|set|access)|is not (a function|iterable|a constructor|an object|defined)|reading '|called on non-object|invalid argument|Class constructor|\[object Object\]/i;
 
 /** The thrown error, if any. */
-async function thrownBy(enter: Door[1], given: unknown): Promise<unknown> {
+async function thrownBy(call: Case[1], given: unknown): Promise<unknown> {
   try {
-    await enter(given as Given);
+    await call(given as Given);
     return undefined;
   } catch (error) {
     return error;
@@ -285,8 +285,8 @@ async function thrownBy(enter: Door[1], given: unknown): Promise<unknown> {
 }
 
 /** The text of the result. */
-async function answerOf(enter: Door[1], given: unknown): Promise<string> {
-  const came = Object(await enter(given as Given));
+async function answerOf(call: Case[1], given: unknown): Promise<string> {
+  const came = Object(await call(given as Given));
   return came.content ?? (came.result ?? came).forLLM;
 }
 
@@ -300,9 +300,9 @@ afterAll(() => {
 });
 
 describe('a wrong argument is reported in plain words, not in those of the JavaScript engine', () => {
-  test.each([...ROOT, ...LEAVES])('%s', async (name, enter) => {
+  test.each([...ROOT, ...LEAVES])('%s', async (name, call) => {
     for (const given of WRONG) {
-      const told = await thrownBy(enter, given);
+      const told = await thrownBy(call, given);
       if (told === undefined) continue;
       const { message } = told as Error;
       expect(message).not.toMatch(RAW);
@@ -326,9 +326,9 @@ describe('a wrong argument is reported in plain words, not in those of the JavaS
     }
   });
 
-  test.each(CALLS)('ToolRegistry.%s, as a result', async (_name, enter) => {
+  test.each(CALLS)('ToolRegistry.%s, as a result', async (_name, call) => {
     for (const given of WRONG) {
-      const told = await answerOf(enter, given);
+      const told = await answerOf(call, given);
       expect(told).toMatch(/^(pong|tool not found: |Validation failed|1 mistake in options)/);
       expect(told).not.toMatch(RAW);
     }

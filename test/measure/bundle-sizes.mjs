@@ -1,5 +1,5 @@
 // The size of each entry point, and of the smallest program, in a bundle: our code, minified, other packages left out. Fails above a limit.
-// npm run measure:doors
+// npm run measure:imports
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -47,10 +47,13 @@ const LIMITS = {
 
 const root = join(import.meta.dirname, '../..');
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const doors = Object.entries(exports).filter(([, path]) => path.endsWith('.js'));
+const entryPoints = Object.entries(exports).filter(([, path]) => path.endsWith('.js'));
 const programs = [
   ['defineTool, runToolLoop', "export { defineTool, runToolLoop } from './dist/src/index.js';"],
-  ...doors.map(([subpath, path]) => [subpath.replace('.', 'toolwright'), `export * as all from '${path}';`]),
+  ...entryPoints.map(([subpath, path]) => [
+    subpath.replace('.', 'toolwright'),
+    `export * as all from '${path}';`,
+  ]),
 ];
 const rows = await Promise.all(
   programs.map(async ([name, contents]) => {

@@ -12,7 +12,8 @@ import { TracerProvider } from '@opentelemetry/sdk-trace';
 
 const { values } = parseArgs({ options: { before: { type: 'string' }, 'ai-sdk': { type: 'string' } } });
 const root = join(import.meta.dirname, '..', '..');
-const load = (folder, door = '') => import(pathToFileURL(join(folder, 'dist/src', door, 'index.js')).href);
+const load = (folder, entryPoint = '') =>
+  import(pathToFileURL(join(folder, 'dist/src', entryPoint, 'index.js')).href);
 
 const now = await load(root);
 const { openTelemetry } = await load(root, 'opentelemetry');

@@ -40,10 +40,10 @@ describeOldNode('an older Node [needs OldNode]', () => {
     },
   );
 
-  const doors = Object.values(exports).filter((path) => path.endsWith('.js'));
+  const entryPoints = Object.values(exports).filter((path) => path.endsWith('.js'));
   test('every import says so', () => {
-    const code = `for (const door of ${JSON.stringify(doors.map((path) => join(ROOT, path)))})
-      await import(door).then(() => console.log(door), (error) => error.message === ${JSON.stringify(line)} || console.log(door, error));`;
+    const code = `for (const entryPoint of ${JSON.stringify(entryPoints.map((path) => join(ROOT, path)))})
+      await import(entryPoint).then(() => console.log(entryPoint), (error) => error.message === ${JSON.stringify(line)} || console.log(entryPoint, error));`;
     const { out, error } = run(OLD ?? '', ['--input-type=module', '--eval', code]);
     expect({ out, error }).toEqual({ out: '', error: '' });
   });

@@ -17,7 +17,7 @@ import ts from 'typescript-5.9';
 import { NodeProcess } from '../processes/node-process.js';
 import { checkFiles, runCompiler } from '../processes/run-compiler.js';
 import { outputOfNode, runNode } from '../processes/run-node.js';
-import { type Door, doors, publicNames } from '../structure/doors.js';
+import { type EntryPoint, entryPoints, publicNames } from '../structure/entry-points.js';
 import { relativeLinks } from '../structure/markdown-links.js';
 import type { ExportKind } from '../structure/module-exports.js';
 import { ROOT } from '../structure/repository.js';
@@ -77,7 +77,7 @@ describe('the tarball', () => {
     expect(strays).toEqual([]);
   });
 
-  test('has the page of the inspector, which is small, and which no door loads', () => {
+  test('has the page of the inspector, which is small, and which toolwright/inspector does not load', () => {
     const page = filesOf(installed.unpacked).filter((path) => path.startsWith('dist/inspector/'));
     expect(page.sort()).toEqual(
       ['index.html', 'page.css', 'page.js'].map((name) => `dist/inspector/${name}`),
@@ -90,7 +90,7 @@ describe('the tarball', () => {
     );
   });
 
-  test('has types for every door', () => {
+  test('has types for every module', () => {
     const files = new Set(filesOf(installed.unpacked));
     const untyped = [...files].filter(
       (path) => /^dist\/(src|decorators)\/.*\.js$/.test(path) && !files.has(path.replace(/\.js$/, '.d.ts')),
@@ -129,19 +129,22 @@ describe('the tarball', () => {
 });
 
 describe('a program that uses the package', () => {
-  test.each(doors())('imports $name, whose classes have the names that they are exported by', (door) => {
-    const { ownNames } = opened(door);
-    expect(Object.keys(ownNames).sort()).toEqual(namesOf(door, (kind) => VALUES.has(kind)).sort());
-    for (const name of namesOf(door, (kind) => kind === 'class'))
-      expect([name, ownNames[name]]).toEqual([name, name]);
-  });
+  test.each(entryPoints())(
+    'imports $name, whose classes have the names that they are exported by',
+    (entryPoint) => {
+      const { ownNames } = opened(entryPoint);
+      expect(Object.keys(ownNames).sort()).toEqual(namesOf(entryPoint, (kind) => VALUES.has(kind)).sort());
+      for (const name of namesOf(entryPoint, (kind) => kind === 'class'))
+        expect([name, ownNames[name]]).toEqual([name, name]);
+    },
+  );
 
-  test.each(doors())('requires $name and gets the very same values', (door) => {
-    const { others } = opened(door);
+  test.each(entryPoints())('requires $name and gets the very same values', (entryPoint) => {
+    const { others } = opened(entryPoint);
     expect(others).toEqual([]);
   });
 
-  test('discovers a toolset of toolwright/builtin also where that door is opened first', () => {
+  test('discovers a toolset of toolwright/builtin even if it is imported before toolwright', () => {
     const code = `
       import { BuiltinTools } from 'toolwright/builtin';
       import { discoverTools } from 'toolwright';
@@ -221,7 +224,7 @@ describe('what is loaded', () => {
   test('the root loads a few files, and neither class-validator nor openai nor winston', () => {
     const { packages, own } = loadedBy(installed, 'toolwright');
     expect(packages).toContain('reflect-metadata');
-    // A file costs more to open than its bytes to read: the bundler must not scatter the root over its doors.
+    // Opening a file costs more than reading it, so the bundler must not split the root into many chunks.
     expect(own.length).toBeLessThanOrEqual(20);
     expect(
       ['class-validator', 'class-transformer', 'openai', 'winston'].filter((name) => packages.includes(name)),
@@ -276,7 +279,7 @@ const OPTIONAL = [
   ),
 ];
 
-/** The doors that need one of them. */
+/** The entry points that need an optional package, and the package. */
 const LACKING = new Map([
   ['toolwright/builtin', 'expr-eval-fork'],
   ['toolwright/tsyringe', 'tsyringe'],
@@ -311,7 +314,7 @@ describe('without the optional packages', () => {
 
   test('the types of the entry points that need none of them are complete', () => {
     const typed = new Set([...LACKING.keys(), 'toolwright/ai-sdk', 'toolwright/opentelemetry']);
-    const names = doors().flatMap(({ name }) => (typed.has(name) ? [] : [name]));
+    const names = entryPoints().flatMap(({ name }) => (typed.has(name) ? [] : [name]));
     const named = names.map((name, index) => `export type * as m${index} from '${name}';`);
     writeFileSync(join(bare.folder, 'bare.ts'), named.join('\n'));
     writeFileSync(
@@ -388,10 +391,10 @@ describe('without the optional packages', () => {
     expect(stderr).toBe('toolwright: there is no module nope.ts\n');
   });
 
-  test('the doors that need none of them load, and each of the others names the package that it lacks', () => {
+  test('entry points load without optional packages or name the package that is missing', () => {
     const code = `
-      for (const door of ${JSON.stringify(doors().map(({ name }) => name))})
-        await import(door).then(() => console.log(door, 'loads'), (error) => console.log(door, 'fails:', error.message));`;
+      for (const entryPoint of ${JSON.stringify(entryPoints().map(({ name }) => name))})
+        await import(entryPoint).then(() => console.log(entryPoint, 'loads'), (error) => console.log(entryPoint, 'fails:', error.message));`;
     const { exitCode, stdout, stderr } = runScript(bare, code);
     expect([exitCode, stderr]).toEqual([0, '']);
     const told = new Map(
@@ -400,7 +403,7 @@ describe('without the optional packages', () => {
         .split('\n')
         .map((line) => [line.slice(0, line.indexOf(' ')), line]),
     );
-    for (const { name } of doors()) {
+    for (const { name } of entryPoints()) {
       const lacking = LACKING.get(name);
       const expected =
         lacking === undefined ? / loads$/ : new RegExp(` fails: .*(package|module) '?${lacking}`, 'i');
@@ -410,11 +413,11 @@ describe('without the optional packages', () => {
 });
 
 describe('a TypeScript program', () => {
-  test('names every door whose types can be checked', () => {
-    const program = join(import.meta.dirname, 'fixtures', 'consumer', 'every-door.ts');
+  test('imports every entry point whose types can be checked', () => {
+    const program = join(import.meta.dirname, 'fixtures', 'consumer', 'every-entry-point.ts');
     const named = [...readFileSync(program, 'utf8').matchAll(/ from '(.+)';$/gm)].map(([, name]) => name);
     expect([...named, 'toolwright/pg-boss'].sort()).toEqual(
-      doors()
+      entryPoints()
         .map(({ name }) => name)
         .sort(),
     );
@@ -438,11 +441,11 @@ describe('a TypeScript program', () => {
     expect(results[5]).toContain("Validation failed for tool 'area':");
   });
 
-  test('that is CommonJS and resolves modules as TypeScript once did has the types of every door, and runs', () => {
+  test('that is CommonJS with moduleResolution node10 has the types of every entry point, and runs', () => {
     const folder = join(installed.folder, 'common-js');
     const fixtures = join(import.meta.dirname, 'fixtures');
     cpSync(join(fixtures, 'common-js'), folder, { recursive: true });
-    cpSync(join(fixtures, 'consumer', 'every-door.ts'), join(folder, 'every-door.ts'));
+    cpSync(join(fixtures, 'consumer', 'every-entry-point.ts'), join(folder, 'every-entry-point.ts'));
     writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }');
     const compiler = join(installed.folder, 'node_modules', 'typescript-5.9', 'bin', 'tsc');
     expect(runNode([compiler, '-p', '.'], { folder })).toEqual({ exitCode: 0, stdout: '', stderr: '' });
@@ -450,18 +453,18 @@ describe('a TypeScript program', () => {
   });
 });
 
-interface OpenedDoor {
+interface LoadedEntryPoint {
   /** What each of its values calls itself. */
   readonly ownNames: Readonly<Record<string, unknown>>;
   /** The exports that are not the same, imported and required. */
   readonly others: readonly string[];
 }
 
-const openedDoors = new Map<string, OpenedDoor>();
+const loadedEntryPoints = new Map<string, LoadedEntryPoint>();
 
-/** Opens a door in a process of its own, which no other door was opened in: requires it, then imports it. */
-function opened({ name }: Door): OpenedDoor {
-  const known = openedDoors.get(name);
+/** Requires, then imports an entry point in a new process. */
+function opened({ name }: EntryPoint): LoadedEntryPoint {
+  const known = loadedEntryPoints.get(name);
   if (known !== undefined) return known;
   const code = `
     const required = require('${name}');
@@ -472,14 +475,14 @@ function opened({ name }: Door): OpenedDoor {
     });`;
   const { stdout, stderr } = runScript(installed, code, 'cjs');
   expect(stderr).toBe('');
-  const door = JSON.parse(stdout) as OpenedDoor;
-  openedDoors.set(name, door);
-  return door;
+  const entryPoint = JSON.parse(stdout) as LoadedEntryPoint;
+  loadedEntryPoints.set(name, entryPoint);
+  return entryPoint;
 }
 
-/** What a door exports in one of these kinds. */
-function namesOf(door: Door, isWanted: (kind: ExportKind) => boolean): string[] {
-  const wanted = publicNames(door).filter(({ declarations }) =>
+/** The exports of an entry point whose kind is wanted. */
+function namesOf(entryPoint: EntryPoint, isWanted: (kind: ExportKind) => boolean): string[] {
+  const wanted = publicNames(entryPoint).filter(({ declarations }) =>
     declarations.some(({ kind }) => isWanted(kind)),
   );
   return [...new Set(wanted.map(({ name }) => name))];

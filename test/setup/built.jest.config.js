@@ -22,13 +22,13 @@ const project = {
   extensionsToTreatAsEsm,
   moduleFileExtensions,
 };
-const { doors, parts } = testFiles();
+const { built, sources: unbuilt } = testFiles();
 const inRoot = (path) => `<rootDir>/${path}`;
 const files = (paths, name) => (isWhole ? groupTests(paths, name) : paths).map(inRoot);
 
 /**
- * All tests after a build: those that know the package by its doors alone open the built ones, a handful of files
- * instead of hundreds, which is most of what a test file takes. The others test the sources.
+ * All tests, after a build. Tests that import only entry points load the built ones: a few files instead of hundreds,
+ * which is most of the time of a test file. The others load the sources.
  */
 export default {
   rootDir,
@@ -38,8 +38,8 @@ export default {
   projects: [
     {
       ...project,
-      displayName: 'doors',
-      testMatch: files(doors, 'doors'),
+      displayName: 'built',
+      testMatch: files(built, 'built'),
       moduleNameMapper: Object.fromEntries(
         Object.entries(moduleNameMapper).filter(([name]) => !name.startsWith('^toolwright')),
       ),
@@ -47,7 +47,7 @@ export default {
     {
       ...project,
       displayName: 'sources',
-      testMatch: files(parts, 'sources'),
+      testMatch: files(unbuilt, 'sources'),
       moduleNameMapper,
     },
   ],

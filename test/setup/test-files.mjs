@@ -9,7 +9,7 @@ const SOURCES = [join(ROOT, 'src/'), join(ROOT, 'decorators/')];
 /** Files that import the test files that need the same long preparation, which so takes place once. */
 const GROUPS = ['test/structure/over-all-sources.ts', 'test/parts/typegen/by-every-compiler.ts'];
 
-/** The files of a whole run, from the root: `doors` know the package by its doors alone, `parts` open its sources. */
+/** All test files, relative to the root: `sources` import source files by path, `built` import only entry points. */
 export function testFiles() {
   const opens = new Map();
   const grouped = new Set(GROUPS.flatMap((path) => importedBy(join(ROOT, path))));
@@ -18,11 +18,10 @@ export function testFiles() {
     .map((path) => join(TESTS, path))
     .filter((file) => !grouped.has(file))
     .concat(GROUPS.map((path) => join(ROOT, path)));
-  const isDoor = (file) => !opensSources(file, opens);
   const fromRoot = (file) => relative(ROOT, file).replaceAll('\\', '/');
   return {
-    doors: files.filter(isDoor).map(fromRoot),
-    parts: files.filter((file) => !isDoor(file)).map(fromRoot),
+    built: files.filter((file) => !opensSources(file, opens)).map(fromRoot),
+    sources: files.filter((file) => opensSources(file, opens)).map(fromRoot),
   };
 }
 

@@ -1,5 +1,5 @@
 import { dirname, join, relative } from 'node:path';
-import { doors, publicNames } from './doors.js';
+import { entryPoints, publicNames } from './entry-points.js';
 import { ROOT, readText } from './repository.js';
 import { readSource, type SourceFile } from './source-tree.js';
 import { parseTypeScript } from './syntax.js';
@@ -59,9 +59,9 @@ function sourcesOfNames({ path }: DocExample, folder: string): readonly NameSour
 let known: readonly NameSource[] | undefined;
 
 function entries(): readonly NameSource[] {
-  known ??= doors().map((door) => ({
-    from: door.name,
-    names: [...new Set(publicNames(door).map(({ name }) => name))].filter((name) => name !== 'default'),
+  known ??= entryPoints().map((entryPoint) => ({
+    from: entryPoint.name,
+    names: [...new Set(publicNames(entryPoint).map(({ name }) => name))].filter((name) => name !== 'default'),
   }));
   return known;
 }

@@ -3,7 +3,7 @@ import { maySee, partOf } from './folders.js';
 import { readManifest } from './repository.js';
 import { localImports, readSource, type SourceFile, sourceTree } from './source-tree.js';
 
-/** Who serves tools over MCP and who uses a server’s tools share nothing but the door. */
+/** The MCP server and the MCP client share only their entry point. */
 const OTHER_SIDE = [
   ['src/surfaces/mcp/server/', 'src/surfaces/mcp/client/'],
   ['src/surfaces/mcp/client/', 'src/surfaces/mcp/server/'],
@@ -36,8 +36,8 @@ test('the two sides of MCP do not import each other', () => {
 test('an import from one side of MCP into the other would be found', () => {
   const serving = readSource('src/surfaces/mcp/server/a.ts', "import type { B } from '../client/b.js';");
   const using = readSource('src/surfaces/mcp/client/a.ts', "export { b } from '../server/b.js';");
-  const door = readSource('src/surfaces/mcp/index.ts', "export { b } from './server/b.js';");
-  expect([serving, using, door].flatMap(crossings)).toEqual([
+  const entryPoint = readSource('src/surfaces/mcp/index.ts', "export { b } from './server/b.js';");
+  expect([serving, using, entryPoint].flatMap(crossings)).toEqual([
     'src/surfaces/mcp/server/a.ts imports ../client/b.js',
     'src/surfaces/mcp/client/a.ts imports ../server/b.js',
   ]);
@@ -53,7 +53,9 @@ test('relative imports end in .js or .cjs and name files that exist', () => {
 });
 
 test('examples import only public names of the package and files of their own folder', () => {
-  const names = new Set(Object.keys(readManifest().exports).map((door) => door.replace(/^\./, 'toolwright')));
+  const names = new Set(
+    Object.keys(readManifest().exports).map((subpath) => subpath.replace(/^\./, 'toolwright')),
+  );
   const wrong = sourceTree()
     .filter(({ path }) => path.startsWith('examples/'))
     .flatMap((file) => {

@@ -22,15 +22,15 @@ export function importedNames(): ImportedName[] {
   return packageSources().flatMap(namesTakenBy);
 }
 
-/** What the files of the package export, the doors left out: what they offer is for users. */
+/** The exports of all files of the package except entry points, whose exports are for users. */
 export function exportedNames(): ExportOf[] {
   return packageSources()
-    .filter(({ path }) => !isDoor(path))
+    .filter(({ path }) => !isEntryPoint(path))
     .flatMap(({ path, exports }) => exports.names.map(({ name }) => ({ path, name })));
 }
 
 /** Whether a file is an entry of the package, for users or for the command line. */
-function isDoor(path: string): boolean {
+function isEntryPoint(path: string): boolean {
   return path.endsWith('/index.ts') || path === 'src/dev/cli/main.ts';
 }
 

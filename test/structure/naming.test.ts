@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { readSource, type SourceFile, sourceTree } from './source-tree.js';
 
-/** Doors and programs have the name of their part, and these of a topic that no export repeats. */
+/** Entry points and programs are named after their part, these files after a topic that no export repeats. */
 const NAMED_BY_PART = new Set(['index', 'main', 'async', 'declaration', 'ports']);
 
 const NAMELESS = /^(utils?|common|helpers?|misc|shared|lib|stuff)$/;

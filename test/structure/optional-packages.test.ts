@@ -31,7 +31,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   '@nestjs/common': /^src\/surfaces\/nestjs\//,
   '@nestjs/core': /^src\/surfaces\/nestjs\//,
   rxjs: /^src\/surfaces\/nestjs\//,
-  // Whichever door is opened first has to bring it: the classes behind it are decorated when they load.
+  // Classes are decorated when they load, so the entry point that is imported first must load it.
   'reflect-metadata': /^(src|decorators)\/(.+\/)?index\.ts$/,
 };
 
@@ -84,11 +84,11 @@ test('every dependency and peer dependency is imported somewhere in the package'
   expect(unused).toEqual([]);
 });
 
-test('bundlers are told to keep every door that loads reflect-metadata', () => {
+test('sideEffects lists every entry point that loads reflect-metadata', () => {
   const { sideEffects } = readManifest();
-  const doors = sourceTree().filter((file) => packageImports(file).includes('reflect-metadata'));
-  const kept = doors.map(({ path }) => `./dist/${path.replace(/\.ts$/, '.js')}`);
-  // What several doors share may land in a chunk; what makes room for the metadata comes before them.
+  const entryPoints = sourceTree().filter((file) => packageImports(file).includes('reflect-metadata'));
+  const kept = entryPoints.map(({ path }) => `./dist/${path.replace(/\.ts$/, '.js')}`);
+  // Entry points share chunks, and extensible-reflect.js must run before reflect-metadata.
   const others = [
     './dist/chunks/*.js',
     './dist/src/tools/dto/index.js',

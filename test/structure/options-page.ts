@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import ts from 'typescript-6.0';
-import { type Door, doors } from './doors.js';
+import { type EntryPoint, entryPoints } from './entry-points.js';
 import { ROOT } from './repository.js';
 
 /** Options that few users write, of contracts, variants of others, and those that a guide shows completely. */
@@ -63,7 +63,7 @@ The options of each entry point, as their types declare them, with defaults in p
 
 interface OptionsType {
   readonly name: string;
-  readonly door: string;
+  readonly entryPoint: string;
   readonly symbol: ts.Symbol;
   readonly options: readonly ts.Symbol[];
   /** The functions, decorators, classes and methods that take these options. */
@@ -73,13 +73,13 @@ interface OptionsType {
 
 /** The text of docs/reference/options.md. */
 export function optionsPage(): string {
-  const program = programOf(doors());
+  const program = programOf(entryPoints());
   const checker = program.getTypeChecker();
-  const types = optionsTypes(program, doors());
+  const types = optionsTypes(program, entryPoints());
   const described = new Map(types.map((type) => [type.symbol, type]));
-  const sections = doors().flatMap(({ name }) => {
+  const sections = entryPoints().flatMap(({ name }) => {
     const own = types
-      .filter(({ door }) => door === name)
+      .filter(({ entryPoint }) => entryPoint === name)
       .sort((one, other) => one.heading.localeCompare(other.heading));
     if (own.length === 0) return [];
     return [`## \`${name}\`\n`, ...own.map((type) => describeType(checker, type, described))];
@@ -88,7 +88,7 @@ export function optionsPage(): string {
 }
 
 /** Reads the package alone: types of other packages are named on the page, never opened. */
-function programOf(entries: readonly Door[]): ts.Program {
+function programOf(entries: readonly EntryPoint[]): ts.Program {
   const options: ts.CompilerOptions = {
     lib: ['lib.es5.d.ts'],
     types: [],
@@ -105,12 +105,12 @@ function programOf(entries: readonly Door[]): ts.Program {
   return ts.createProgram({ rootNames: entries.map(({ path }) => join(ROOT, path)), options, host });
 }
 
-function optionsTypes(program: ts.Program, entries: readonly Door[]): OptionsType[] {
+function optionsTypes(program: ts.Program, entries: readonly EntryPoint[]): OptionsType[] {
   const checker = program.getTypeChecker();
-  const exported = entries.flatMap(({ name: door, path }) => {
+  const exported = entries.flatMap(({ name: entryPoint, path }) => {
     const module = checker.getSymbolAtLocation(program.getSourceFile(join(ROOT, path))!)!;
     return checker.getExportsOfModule(module).map((symbol) => ({
-      door,
+      entryPoint,
       name: symbol.name,
       symbol: symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol,
     }));
@@ -121,7 +121,7 @@ function optionsTypes(program: ts.Program, entries: readonly Door[]): OptionsTyp
       takers.set(type, (takers.get(type) ?? new Set()).add(taker));
   const seen = new Set<ts.Symbol>();
   const headings = new Set<string>();
-  return exported.flatMap(({ door, name, symbol }) => {
+  return exported.flatMap(({ entryPoint, name, symbol }) => {
     if (!isShown(name, symbol) || seen.has(symbol)) return [];
     seen.add(symbol);
     const options = checker
@@ -133,7 +133,7 @@ function optionsTypes(program: ts.Program, entries: readonly Door[]): OptionsTyp
     // The anchors of names with a dot differ between renderers of Markdown.
     const heading = first === undefined || first.includes('.') || headings.has(first) ? name : first;
     headings.add(heading);
-    return [{ name, door, symbol, options, takers: names, heading }];
+    return [{ name, entryPoint, symbol, options, takers: names, heading }];
   });
 }
 

@@ -2,7 +2,7 @@
 import './architecture.test.js';
 import './doc-examples.test.js';
 import './optional-packages.test.js';
-import './doors.test.js';
+import './entry-points.test.js';
 import './import-direction.test.js';
 import './naming.test.js';
 import './no-cycles.test.js';

@@ -1,22 +1,22 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { type Door, doors, type PublicName, publicNames } from './doors.js';
+import { type EntryPoint, entryPoints, type PublicName, publicNames } from './entry-points.js';
 import { ROOT, readText } from './repository.js';
 
 const SNAPSHOT = 'test/structure/public-api.txt';
 const VALUES = new Set(['class', 'function', 'const', 'enum']);
 
 test('the public names are those of public-api.txt', () => {
-  const now = doors().map(describeDoor).join('\n');
+  const now = entryPoints().map(describeEntryPoint).join('\n');
   if (process.env.UPDATE_PUBLIC_API) writeFileSync(join(ROOT, SNAPSHOT), now);
   // A change of the public names is a decision: UPDATE_PUBLIC_API=1 npm run jest -- test/structure/public-api
   expect(now).toBe(readText(SNAPSHOT));
 });
 
-test.each(doors())('what $name exports at run time is what its source says', async (door) => {
-  const module = (await import(door.name)) as Record<string, unknown>;
-  const values = publicNames(door).filter(({ declarations }) =>
+test.each(entryPoints())('what $name exports at run time is what its source says', async (entryPoint) => {
+  const module = (await import(entryPoint.name)) as Record<string, unknown>;
+  const values = publicNames(entryPoint).filter(({ declarations }) =>
     declarations.some(({ kind }) => VALUES.has(kind)),
   );
   const said = new Set(values.map(({ name }) => name));
@@ -26,9 +26,9 @@ test.each(doors())('what $name exports at run time is what its source says', asy
   expect(typeOnly).toEqual([]);
 });
 
-function describeDoor(door: Door): string {
-  const lines = new Map(publicNames(door).map((name) => [name.name, describeName(name)]));
-  return [door.name, ...[...lines.values()].sort().map((line) => `  ${line}`), ''].join('\n');
+function describeEntryPoint(entryPoint: EntryPoint): string {
+  const lines = new Map(publicNames(entryPoint).map((name) => [name.name, describeName(name)]));
+  return [entryPoint.name, ...[...lines.values()].sort().map((line) => `  ${line}`), ''].join('\n');
 }
 
 function describeName({ name, declarations }: PublicName): string {

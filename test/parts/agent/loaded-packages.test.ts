@@ -19,12 +19,12 @@ const BEHIND = [
 
 /** Those of these packages that a process has loaded after it created the agent. */
 function loadedBy(options: object): readonly string[] {
-  const door = pathToFileURL(builtFile('dist/src/toolbox/agent/index.js')).href;
+  const entryPoint = pathToFileURL(builtFile('dist/src/toolbox/agent/index.js')).href;
   const program = `
     import { registerHooks } from 'node:module';
     const loaded = [];
     registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
-    const { createAgent } = await import(${JSON.stringify(door)});
+    const { createAgent } = await import(${JSON.stringify(entryPoint)});
     const agent = await createAgent({ provider: 'offline', model: 'offline', ...${JSON.stringify(options)} });
     await agent.close();
     const behind = ${JSON.stringify(BEHIND)};

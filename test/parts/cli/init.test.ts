@@ -10,7 +10,7 @@ import { runCommand } from './run-command.js';
 const TOOLS =
   "import { Tool } from 'toolwright';\nexport class Tools {\n  @Tool('A') a(x: string) { return x; }\n}\n";
 
-const DOOR = join(import.meta.dirname, '../typegen/fixtures/toolwright.ts');
+const ENTRY_POINT = join(import.meta.dirname, '../typegen/fixtures/toolwright.ts');
 
 const read = ({ folder }: SmallProject, path: string) => readFileSync(join(folder, path), 'utf8');
 
@@ -106,7 +106,7 @@ export default defineConfig({ plugins: [paths()], test: {} });
       'tsconfig.json': `{
   "compilerOptions": {
     "module": "nodenext", // for Node
-    "paths": { "toolwright": ["${DOOR}"] }, // here
+    "paths": { "toolwright": ["${ENTRY_POINT}"] }, // here
   },
   "include": ["src"],
 }

@@ -6,7 +6,7 @@ import { type SmallProject, smallProject } from './small-project.js';
 
 afterAll(closeCompilers);
 
-const DOOR = join(import.meta.dirname, 'fixtures/toolwright.ts');
+const ENTRY_POINT = join(import.meta.dirname, 'fixtures/toolwright.ts');
 const LIBRARY = {
   'libs/shop/src/index.ts':
     "export { ShopTools } from './shop-tools';\nexport { ShopModule } from './shop-module';\n",
@@ -27,7 +27,7 @@ const MAIN = "import { ShopModule } from '@app/shop';\nexport const modules = [S
 function monorepo(files: Readonly<Record<string, string>>): SmallProject {
   const project = smallProject(files);
   const paths = {
-    toolwright: [DOOR],
+    toolwright: [ENTRY_POINT],
     '@app/shop': ['./libs/shop/src'],
     '@app/shop/*': ['./libs/shop/src/*'],
     '@app/other': ['./libs/other/src/index.ts'],
@@ -78,7 +78,7 @@ test('a path pattern for everything does not make packages part of the project',
   using project = monorepo({ ...LIBRARY, 'apps/api/src/main.ts': MAIN });
   const wide = {
     '*': ['./node_modules/*', './types/*'],
-    toolwright: [DOOR],
+    toolwright: [ENTRY_POINT],
     '@app/shop': ['./libs/shop/src'],
   };
   const options = {

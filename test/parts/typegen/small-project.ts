@@ -19,7 +19,7 @@ export const WITH_PLATFORM = { lib: ['ES2023', 'DOM'] };
 /** Writes a project with the packages of the repository; `toolwright` contains only the decorators. */
 export function smallProject(files: Readonly<Record<string, string>>, options: object = {}): SmallProject {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'toolwright-project-')));
-  const door = join(ROOT, 'test/parts/typegen/fixtures/toolwright.ts');
+  const entryPoint = join(ROOT, 'test/parts/typegen/fixtures/toolwright.ts');
   const compilerOptions = {
     target: 'ES2023',
     lib: ['ES2023'],
@@ -29,7 +29,7 @@ export function smallProject(files: Readonly<Record<string, string>>, options: o
     experimentalDecorators: true,
     types: [],
     skipLibCheck: true,
-    paths: { toolwright: [door], 'toolwright/decorators': [door] },
+    paths: { toolwright: [entryPoint], 'toolwright/decorators': [entryPoint] },
     ...options,
   };
   const write = (path: string, text: string) => {

@@ -1,4 +1,4 @@
-const door = { '^(\\.{1,2}/.*)\\.js$': '$1' };
+const sourceOfJs = { '^(\\.{1,2}/.*)\\.js$': '$1' };
 
 /** As the manual says it: swc, and no metadata. */
 export default {
@@ -7,7 +7,7 @@ export default {
   setupFiles: ['reflect-metadata'],
   testMatch: ['**/*.jest.ts'],
   extensionsToTreatAsEsm: ['.ts'],
-  moduleNameMapper: door,
+  moduleNameMapper: sourceOfJs,
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

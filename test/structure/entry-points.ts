@@ -4,8 +4,8 @@ import { readManifest, readText } from './repository.js';
 import { readSource, type SourceFile, sourceTree } from './source-tree.js';
 import type { SyntaxNode } from './syntax.js';
 
-/** One entry of the package. */
-export interface Door {
+/** A subpath that users import. */
+export interface EntryPoint {
   /** What users write: `toolwright/openai`. */
   readonly name: string;
   /** Its source: `src/models/openai/index.ts`. */
@@ -14,7 +14,7 @@ export interface Door {
 
 /** A name that users can import, and where it is declared. */
 export interface PublicName {
-  readonly door: Door;
+  readonly entryPoint: EntryPoint;
   readonly name: string;
   /** Both a value and a type may stand under one name, as for `Tool`. */
   readonly declarations: readonly Declaration[];
@@ -28,7 +28,7 @@ export interface Declaration {
 }
 
 /** The entries of the package, as `package.json` lists them. */
-export function doors(): Door[] {
+export function entryPoints(): EntryPoint[] {
   return Object.entries(readManifest().exports)
     .filter(([subpath]) => !subpath.endsWith('.json'))
     .map(([subpath, built]) => ({
@@ -37,10 +37,14 @@ export function doors(): Door[] {
     }));
 }
 
-/** Every name that a door exports, followed to its declarations. */
-export function publicNames(door: Door): PublicName[] {
-  const { exports } = fileAt(door.path);
-  return exports.names.map(({ name }) => ({ door, name, declarations: declarationsOf(door.path, name) }));
+/** The names that an entry point exports, with their declarations. */
+export function publicNames(entryPoint: EntryPoint): PublicName[] {
+  const { exports } = fileAt(entryPoint.path);
+  return exports.names.map(({ name }) => ({
+    entryPoint,
+    name,
+    declarations: declarationsOf(entryPoint.path, name),
+  }));
 }
 
 function declarationsOf(path: string, name: string): Declaration[] {

@@ -1,14 +1,14 @@
-// What each door of the toolbox costs to import: files and bytes that are read, and the time beside a bare start of Node.
-// npm run measure:doors
+// The cost of importing each entry point of the toolbox: files, bytes, and time compared with a bare start of Node.
+// npm run measure:imports
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const ROUNDS = 15;
 const root = join(import.meta.dirname, '../..');
-const { exports: doors } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const names = Object.keys(doors)
-  .filter((door) => door.startsWith('./toolbox/'))
+const { exports: entryPoints } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const names = Object.keys(entryPoints)
+  .filter((entryPoint) => entryPoint.startsWith('./toolbox/'))
   .sort();
 const imports = ['', 'toolwright', ...names.map((name) => name.replace('.', 'toolwright'))];
 
@@ -39,7 +39,7 @@ for (let round = 0; round < ROUNDS; round += 1)
 
 const bare = median(times.get(''));
 console.log(`A bare start of Node ${process.version}: ${bare.toFixed(0)} ms (median of ${ROUNDS}).\n`);
-console.log('| door | files of ours | of other packages | time beside a bare start |');
+console.log('| entry point | files of ours | of other packages | time beside a bare start |');
 console.log('| --- | --- | --- | --- |');
 for (const name of imports.slice(1)) {
   const { own, others } = JSON.parse(run(COUNTING, name));

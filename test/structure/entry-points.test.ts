@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { doors, publicNames } from './doors.js';
+import { entryPoints, publicNames } from './entry-points.js';
 import { isThere, readManifest, readText } from './repository.js';
 import { sourceTree } from './source-tree.js';
 
@@ -10,39 +10,39 @@ const { default: jestConfig } = (await import('../../jest.config.js' as string))
 const MAPPER = Object.entries(jestConfig.moduleNameMapper);
 
 describe('package.json exports', () => {
-  test('every door is an index.ts that exists', () => {
-    const missing = doors().filter(({ path }) => !path.endsWith('/index.ts') || !isThere(path));
+  test('every entry point is an index.ts that exists', () => {
+    const missing = entryPoints().filter(({ path }) => !path.endsWith('/index.ts') || !isThere(path));
     expect(missing).toEqual([]);
   });
 
-  test('every leaf with an index.ts is a door, and no other folder but the root and decorators is', () => {
+  test('every index.ts of src and decorators is an entry point', () => {
     const leaves = sourceTree()
       .map(({ path }) => path)
       .filter((path) => path.startsWith('src/') && path.endsWith('/index.ts') && path !== 'src/index.ts');
-    const listed = doors().map(({ path }) => path);
+    const listed = entryPoints().map(({ path }) => path);
     expect(listed.sort()).toEqual(['decorators/index.ts', 'src/index.ts', ...leaves].sort());
   });
 
   test('the subpath is the folder’s name', () => {
-    const folders = doors().map(({ name, path }) => [name, path.split('/').at(-2)]);
+    const folders = entryPoints().map(({ name, path }) => [name, path.split('/').at(-2)]);
     expect(
       folders.filter(([name, folder]) => name !== 'toolwright' && name?.split('/').at(-1) !== folder),
     ).toEqual([]);
   });
 
-  test('the paths of tsconfig.json are the same doors', () => {
+  test('tsconfig.json maps the same entry points', () => {
     const { compilerOptions } = JSON.parse(readText('tsconfig.json')) as {
       compilerOptions: { paths: Record<string, string[]> };
     };
     expect(compilerOptions.paths).toEqual(
-      Object.fromEntries(doors().map(({ name, path }) => [name, [`./${path}`]])),
+      Object.fromEntries(entryPoints().map(({ name, path }) => [name, [`./${path}`]])),
     );
   });
 
-  test('the typesVersions for compilers that know no exports are the same doors', () => {
+  test('typesVersions, for older module resolution, lists the same entry points', () => {
     const { typesVersions } = readManifest();
     const built = (path: string) => `./dist/${path.replace(/\.ts$/, '.d.ts')}`;
-    const subpaths = doors().filter(({ name }) => name !== 'toolwright');
+    const subpaths = entryPoints().filter(({ name }) => name !== 'toolwright');
     expect(typesVersions).toEqual({
       '*': Object.fromEntries(
         subpaths.map(({ name, path }) => [name.replace('toolwright/', ''), [built(path)]]),
@@ -50,14 +50,14 @@ describe('package.json exports', () => {
     });
   });
 
-  test('jest.config.js maps every door to the same file', () => {
-    const mapped = doors().map(({ name }) => ({ name, path: mapName(name) }));
-    expect(mapped).toEqual(doors());
+  test('jest.config.js maps every entry point to the same file', () => {
+    const mapped = entryPoints().map(({ name }) => ({ name, path: mapName(name) }));
+    expect(mapped).toEqual(entryPoints());
   });
 
-  test('the packed files contain every door', () => {
+  test('the packed files contain every entry point', () => {
     const { files } = readManifest();
-    const outside = doors().filter(
+    const outside = entryPoints().filter(
       ({ path }) => !files.some((pattern) => matches(pattern, `dist/${path.replace(/\.ts$/, '.js')}`)),
     );
     expect(outside).toEqual([]);
@@ -80,13 +80,13 @@ function matches(pattern: string, path: string): boolean {
 }
 
 describe('the public names', () => {
-  test.each(doors())('every name of $name leads to a declaration', (door) => {
-    const lost = publicNames(door).filter(({ declarations }) => declarations.length === 0);
+  test.each(entryPoints())('every name of $name leads to a declaration', (entryPoint) => {
+    const lost = publicNames(entryPoint).filter(({ declarations }) => declarations.length === 0);
     expect(lost.map(({ name }) => name)).toEqual([]);
   });
 
-  test.each(doors())('every name of $name has a docstring', (door) => {
-    const bare = publicNames(door).filter(
+  test.each(entryPoints())('every name of $name has a docstring', (entryPoint) => {
+    const bare = publicNames(entryPoint).filter(
       ({ declarations }) => !declarations.every(({ documented }) => documented),
     );
     expect(bare.map(({ name, declarations }) => `${name} (${declarations[0]?.file.path})`)).toEqual([]);

@@ -146,7 +146,7 @@ import { type NewSchedule, Schedules, type SchedulesOptions } from 'toolwright/t
 import { createLogger, type LoggerOptions } from 'toolwright/winston';
 
 /** An entry point that takes options. */
-export interface Door {
+export interface OptionCase {
   readonly name: string;
   /** All its options, each with a valid value. */
   readonly options: Readonly<Record<string, unknown>>;
@@ -157,7 +157,7 @@ export interface Door {
   readonly open: readonly string[];
   /** The prefix of option names in faults. */
   readonly path: string;
-  enter(options: unknown): unknown;
+  call(options: unknown): unknown;
 }
 
 /** Calls that were made in spite of invalid options. */
@@ -419,11 +419,11 @@ interface Facts {
 }
 
 /** `Required<Options>` makes sure that every option is tested. */
-function door<Options extends object>(
+function optionCase<Options extends object>(
   name: string,
   options: Required<Options>,
-  facts: Facts & { readonly enter: (options: Options) => unknown },
-): Door {
+  facts: Facts & { readonly call: (options: Options) => unknown },
+): OptionCase {
   return {
     protecting: [],
     required: [],
@@ -432,7 +432,7 @@ function door<Options extends object>(
     ...facts,
     name,
     options: { ...options },
-    enter: (given) => facts.enter(given as Options),
+    call: (given) => facts.call(given as Options),
   };
 }
 
@@ -467,19 +467,22 @@ async function createApplication(root: ReturnType<typeof ToolwrightModule.forRoo
   await module.close();
 }
 
-export const LOOP_DOORS: readonly Door[] = [
-  door<ToolLoopConfig>('runToolLoop', config, { ...ofBeginning, enter: (given) => runToolLoop(given, []) }),
-  door<ConversationsOptions>('Conversations', conversationsOptions, {
+export const LOOP_CASES: readonly OptionCase[] = [
+  optionCase<ToolLoopConfig>('runToolLoop', config, {
+    ...ofBeginning,
+    call: (given) => runToolLoop(given, []),
+  }),
+  optionCase<ConversationsOptions>('Conversations', conversationsOptions, {
     // `scope` and `engine` protect: without an engine, the job options have no effect.
     protecting: ['scope', 'engine'],
     required: ['store', 'config'],
-    enter: (given) => new Conversations(given).close(),
+    call: (given) => new Conversations(given).close(),
   }),
-  door<ConversationsConfig>('the config of Conversations', turnConfig, {
+  optionCase<ConversationsConfig>('the config of Conversations', turnConfig, {
     ...ofRun,
-    enter: (given) => new Conversations({ ...conversationsOptions, config: given }).close(),
+    call: (given) => new Conversations({ ...conversationsOptions, config: given }).close(),
   }),
-  door<ChatHandlerOptions>(
+  optionCase<ChatHandlerOptions>(
     'createChatHandler',
     {
       conversations: conversations(),
@@ -495,10 +498,10 @@ export const LOOP_DOORS: readonly Door[] = [
     {
       required: ['conversations', 'authenticate'],
       protecting: ['mayAnswer'],
-      enter: createChatHandler,
+      call: createChatHandler,
     },
   ),
-  door<InspectorOptions>(
+  optionCase<InspectorOptions>(
     'createInspector',
     {
       provider,
@@ -527,48 +530,48 @@ export const LOOP_DOORS: readonly Door[] = [
         'stateSecret',
         'token',
       ],
-      enter: (given) => createInspector(new ToolRegistry(), given).close(),
+      call: (given) => createInspector(new ToolRegistry(), given).close(),
     },
   ),
-  door<PromptOptions>(
+  optionCase<PromptOptions>(
     'Conversations.prompt',
     { ...keyed, onlyOwner: false, replaces: 'k0' },
     {
       protecting: ['owner', 'onlyOwner'],
       open: ['owner'],
-      enter: (given) => conversations().prompt('c1', 'Hi', given),
+      call: (given) => conversations().prompt('c1', 'Hi', given),
     },
   ),
-  door<AnswersOptions>(
+  optionCase<AnswersOptions>(
     'Conversations.answer',
     { ...keyed, answeredBy: 'clerk' },
     {
       protecting: ['owner'],
       open: ['owner', 'answeredBy'],
-      enter: (given) => conversations().answer('c1', [], given),
+      call: (given) => conversations().answer('c1', [], given),
     },
   ),
-  door<EventsOptions>(
+  optionCase<EventsOptions>(
     'Conversations.events',
     { after: 1, upTo: 2, signal },
-    { enter: (given) => conversations().events('c1', given) },
+    { call: (given) => conversations().events('c1', given) },
   ),
-  door<ConversationIdleOptions>(
+  optionCase<ConversationIdleOptions>(
     'Conversations.idle',
     { signal },
-    { enter: (given) => conversations().idle('nobody', given) },
+    { call: (given) => conversations().idle('nobody', given) },
   ),
-  door<ConversationsCloseOptions>(
+  optionCase<ConversationsCloseOptions>(
     'Conversations.close',
     { timeoutMs: 10 },
-    { enter: (given) => conversations().close(given) },
+    { call: (given) => conversations().close(given) },
   ),
-  door<AnsweredRun>(
+  optionCase<AnsweredRun>(
     'answerStoredRun, the run',
     { store, runId: 'r1' },
-    { required: ['store', 'runId'], enter: (given) => answerStoredRun(given, []) },
+    { required: ['store', 'runId'], call: (given) => answerStoredRun(given, []) },
   ),
-  door<AnswerStoredRunOptions>(
+  optionCase<AnswerStoredRunOptions>(
     'answerStoredRun',
     {
       owner: { user: 'u1' },
@@ -579,41 +582,41 @@ export const LOOP_DOORS: readonly Door[] = [
     {
       protecting: ['owner', 'stateSecret'],
       open: ['owner', 'answeredBy'],
-      enter: (given) => answerStoredRun({ store, runId: 'r1' }, [], given),
+      call: (given) => answerStoredRun({ store, runId: 'r1' }, [], given),
     },
   ),
-  door<CancelledRun>(
+  optionCase<CancelledRun>(
     'cancelRun',
     { store, runId: 'r1', reason: 'closed' },
-    { required: ['store', 'runId'], enter: cancelRun },
+    { required: ['store', 'runId'], call: cancelRun },
   ),
-  door<ToolLoopConfig>('streamToolLoop', config, {
+  optionCase<ToolLoopConfig>('streamToolLoop', config, {
     ...ofBeginning,
-    enter: (given) => streamToolLoop(given, []).result,
+    call: (given) => streamToolLoop(given, []).result,
   }),
-  door<ResumeConfig>('resumeToolLoop', config, {
+  optionCase<ResumeConfig>('resumeToolLoop', config, {
     ...ofResume,
-    enter: (given) => resumeToolLoop(given, suspended, []),
+    call: (given) => resumeToolLoop(given, suspended, []),
   }),
-  door<ResumeConfig>('streamResumedToolLoop', config, {
+  optionCase<ResumeConfig>('streamResumedToolLoop', config, {
     ...ofResume,
-    enter: (given) => streamResumedToolLoop(given, suspended, []).result,
+    call: (given) => streamResumedToolLoop(given, suspended, []).result,
   }),
-  door<ResumeConfig>('resumeStoredRun', config, {
+  optionCase<ResumeConfig>('resumeStoredRun', config, {
     ...ofResume,
-    enter: (given) => resumeStoredRun(given, { store, runId: 'r1' }, []),
+    call: (given) => resumeStoredRun(given, { store, runId: 'r1' }, []),
   }),
-  door<StoredRun>(
+  optionCase<StoredRun>(
     'the stored run of resumeStoredRun',
     { store, runId: 'r1', leaseMs: 1000 },
-    { required: ['store', 'runId'], enter: (given) => resumeStoredRun(config, given, []) },
+    { required: ['store', 'runId'], call: (given) => resumeStoredRun(config, given, []) },
   ),
-  door<CompensateOptions>(
+  optionCase<CompensateOptions>(
     'compensateRun',
     { tools, scope, logger: console, leaseMs: 1000 },
-    { protecting: ['scope'], required: ['tools'], enter: (given) => compensateRun(store, 'r1', given) },
+    { protecting: ['scope'], required: ['tools'], call: (given) => compensateRun(store, 'r1', given) },
   ),
-  door<RecoverOptions>(
+  optionCase<RecoverOptions>(
     'recoverRuns',
     {
       store,
@@ -629,110 +632,110 @@ export const LOOP_DOORS: readonly Door[] = [
       protecting: ['scope'],
       required: ['store', 'config'],
       open: ['config'],
-      enter: (given) => recoverRuns(given),
+      call: (given) => recoverRuns(given),
     },
   ),
-  door<ResumeOptions>(
+  optionCase<ResumeOptions>(
     'the options of resumeToolLoop',
     { scope, answeredBy: 'clerk', model: 'm' },
     {
       protecting: ['scope'],
       open: ['answeredBy'],
-      enter: (given) => resumeToolLoop(config, suspended, [], given),
+      call: (given) => resumeToolLoop(config, suspended, [], given),
     },
   ),
-  door<CallScope>('the scope of runToolLoop', scope, {
+  optionCase<CallScope>('the scope of runToolLoop', scope, {
     ...ofScope,
-    enter: (given) => runToolLoop(config, [], given),
+    call: (given) => runToolLoop(config, [], given),
   }),
-  door<CallScope>('the scope of resumeToolLoop', scope, {
+  optionCase<CallScope>('the scope of resumeToolLoop', scope, {
     ...ofScope,
-    enter: (given) => resumeToolLoop(config, suspended, [], given),
+    call: (given) => resumeToolLoop(config, suspended, [], given),
   }),
-  door<LoopGuardOptions>(
+  optionCase<LoopGuardOptions>(
     'loopGuard',
     { tellAt: 2, endAt: 4 },
-    { path: 'loopGuard.', enter: (loopGuard) => runToolLoop({ ...config, loopGuard }, []) },
+    { path: 'loopGuard.', call: (loopGuard) => runToolLoop({ ...config, loopGuard }, []) },
   ),
-  door<CompletionModel>(
+  optionCase<CompletionModel>(
     'complete',
     { provider, model: 'm', llmOptions: {}, signal, telemetry: openTelemetry() },
-    { required: ['provider', 'model'], enter: (given) => complete(given, { messages: [] }) },
+    { required: ['provider', 'model'], call: (given) => complete(given, { messages: [] }) },
   ),
-  door<CompletionRequest>(
+  optionCase<CompletionRequest>(
     'the request of complete',
     { messages: [], systemPrompt: '', tools: [] },
-    { required: ['messages'], enter: (given) => complete({ provider, model: 'm' }, given) },
+    { required: ['messages'], call: (given) => complete({ provider, model: 'm' }, given) },
   ),
-  door<ConversationConfig>('Conversation', conversation, {
+  optionCase<ConversationConfig>('Conversation', conversation, {
     ...ofConversation,
-    enter: (given) => new Conversation(given),
+    call: (given) => new Conversation(given),
   }),
-  door<ConversationConfig>('Conversation.restore', conversation, {
+  optionCase<ConversationConfig>('Conversation.restore', conversation, {
     ...ofConversation,
-    enter: (given) => Conversation.restore(given, {} as never),
+    call: (given) => Conversation.restore(given, {} as never),
   }),
-  door<CallScope>('the scope of a Conversation', scope, {
+  optionCase<CallScope>('the scope of a Conversation', scope, {
     ...ofScope,
     path: 'scope.',
-    enter: (given) => new Conversation({ provider, model: 'm', scope: given }),
+    call: (given) => new Conversation({ provider, model: 'm', scope: given }),
   }),
-  door<TurnOptions>('Conversation.prompt', turn, {
+  optionCase<TurnOptions>('Conversation.prompt', turn, {
     protecting: ['scope'],
-    enter: (given) => new Conversation({ provider, model: 'm' }).prompt('Hi', given),
+    call: (given) => new Conversation({ provider, model: 'm' }).prompt('Hi', given),
   }),
-  door<AnswerOptions>('Conversation.answer', answer, {
+  optionCase<AnswerOptions>('Conversation.answer', answer, {
     protecting: ['scope'],
     open: ['answeredBy'],
-    enter: (given) => new Conversation({ provider, model: 'm' }).answer([], given),
+    call: (given) => new Conversation({ provider, model: 'm' }).answer([], given),
   }),
-  door<IdleOptions>(
+  optionCase<IdleOptions>(
     'Conversation.idle',
     { tasks: true },
-    { enter: (given) => new Conversation({ provider, model: 'm' }).idle(given) },
+    { call: (given) => new Conversation({ provider, model: 'm' }).idle(given) },
   ),
 ];
 
-export const TOOL_DOORS: readonly Door[] = [
-  door<ToolRegistryOptions>('ToolRegistry', registryOptions, {
+export const TOOL_CASES: readonly OptionCase[] = [
+  optionCase<ToolRegistryOptions>('ToolRegistry', registryOptions, {
     protecting: ['redact', 'describeError', 'policy', 'hooks', 'store'],
-    enter: (given) => new ToolRegistry(given),
+    call: (given) => new ToolRegistry(given),
   }),
-  door<NameFilter>(
+  optionCase<NameFilter>(
     'ToolRegistry.view',
     { allow: ['a'], deny: ['b'] },
-    { protecting: ['allow', 'deny'], enter: (given) => tools.view(given) },
+    { protecting: ['allow', 'deny'], call: (given) => tools.view(given) },
   ),
-  door<DiscoverOptions>(
+  optionCase<DiscoverOptions>(
     'discoverTools',
     { toolsets: [Shop], container: { resolve: () => new Shop() as never }, strict: true, logger: console },
-    { open: ['container'], enter: (given) => discoverTools(given) },
+    { open: ['container'], call: (given) => discoverTools(given) },
   ),
-  door<TaskQueueOptions>('TaskQueue', { maxRunning: 2 }, { enter: (given) => new TaskQueue(given) }),
-  door<TextToolsOptions>(
+  optionCase<TaskQueueOptions>('TaskQueue', { maxRunning: 2 }, { call: (given) => new TaskQueue(given) }),
+  optionCase<TextToolsOptions>(
     'withTextTools',
     { instructions: () => '' },
-    { enter: (given) => withTextTools(provider, given) },
+    { call: (given) => withTextTools(provider, given) },
   ),
-  door<ToolCallParserOptions>(
+  optionCase<ToolCallParserOptions>(
     'ToolCallParser',
     { tools: ['a'] },
-    { enter: (given) => new ToolCallParser(given) },
+    { call: (given) => new ToolCallParser(given) },
   ),
-  door<CurrentTimeOptions>(
+  optionCase<CurrentTimeOptions>(
     'createCurrentTimeTool',
     { now: () => new Date() },
-    { enter: (given) => createCurrentTimeTool(given) },
+    { call: (given) => createCurrentTimeTool(given) },
   ),
-  door<ToolHarnessOptions>(
+  optionCase<ToolHarnessOptions>(
     'toolHarness',
     { overrides: [], data: {} },
-    { enter: (given) => toolHarness(Shop, given) },
+    { call: (given) => toolHarness(Shop, given) },
   ),
 ];
 
-export const OUTER_DOORS: readonly Door[] = [
-  door<OpenAIProviderOptions>(
+export const OUTER_CASES: readonly OptionCase[] = [
+  optionCase<OpenAIProviderOptions>(
     'OpenAIProvider',
     {
       apiKey: 'k',
@@ -757,22 +760,22 @@ export const OUTER_DOORS: readonly Door[] = [
       dangerouslyAllowBrowser: false,
       client: new OpenAI({ apiKey: 'k', baseURL: 'http://127.0.0.1:1/v1' }),
     },
-    { open: ['fetchOptions'], enter: (given) => new OpenAIProvider(given) },
+    { open: ['fetchOptions'], call: (given) => new OpenAIProvider(given) },
   ),
-  door<OpenTelemetryOptions>(
+  optionCase<OpenTelemetryOptions>(
     'openTelemetry',
     { content: { arguments: true }, tracerProvider: trace, meterProvider: metrics },
-    { enter: (given) => openTelemetry(given) },
+    { call: (given) => openTelemetry(given) },
   ),
-  door<FromAiSdkOptions>(
+  optionCase<FromAiSdkOptions>(
     'fromAiSdk',
     {
       ...{ maxRetries: 0, providerTools: {}, strict: 'auto', responseFormat: true, toolReferences: true },
       ...{ itemKey: 'k', logger: console },
     },
-    { enter: (given) => fromAiSdk(languageModel, given) },
+    { call: (given) => fromAiSdk(languageModel, given) },
   ),
-  door<AiSdkModelOptions>(
+  optionCase<AiSdkModelOptions>(
     'the llmOptions of an AI SDK model',
     {
       maxOutputTokens: 5,
@@ -788,63 +791,63 @@ export const OUTER_DOORS: readonly Door[] = [
       providerOptions: {},
     },
     {
-      enter: (given) => fromAiSdk(languageModel).chat({ model: 'm', messages: [], options: given as never }),
+      call: (given) => fromAiSdk(languageModel).chat({ model: 'm', messages: [], options: given as never }),
     },
   ),
-  door<AiSdkToolsOptions>(
+  optionCase<AiSdkToolsOptions>(
     'toAiSdkTools',
     { policy: () => true, toolTimeoutMs: 5, onAsyncResult: () => {}, approvals: 'response' },
-    { protecting: ['policy', 'approvals'], enter: (given) => toAiSdkTools(tools, {}, given) },
+    { protecting: ['policy', 'approvals'], call: (given) => toAiSdkTools(tools, {}, given) },
   ),
-  door<{ readonly year?: number }>(
+  optionCase<{ readonly year?: number }>(
     'OfflineProvider',
     { year: 2026 },
-    { enter: (given) => new OfflineProvider(given) },
+    { call: (given) => new OfflineProvider(given) },
   ),
-  door<ScriptedReply>('a reply of ScriptedProvider', scripted, {
+  optionCase<ScriptedReply>('a reply of ScriptedProvider', scripted, {
     open: ['content', 'finishReason', 'usage', 'attachments'],
-    enter: (given) => new ScriptedProvider([given]),
+    call: (given) => new ScriptedProvider([given]),
   }),
-  door<RandomFaults>(
+  optionCase<RandomFaults>(
     'the plan of faultyFetch',
     { seed: 1, rate: 0.5, faults: [{ kind: 'reset' }] },
-    { required: ['seed', 'rate', 'faults'], enter: (given) => faultyFetch(fetch, given) },
+    { required: ['seed', 'rate', 'faults'], call: (given) => faultyFetch(fetch, given) },
   ),
-  door<Required<RecordedFetchOptions>>(
+  optionCase<Required<RecordedFetchOptions>>(
     'recordedFetch',
     { file: import.meta.filename, mode: 'replay', fetch, redact: (text) => text },
-    { required: ['file'], enter: (given) => recordedFetch(given) },
+    { required: ['file'], call: (given) => recordedFetch(given) },
   ),
-  door<Required<ProviderConformanceOptions>>(
+  optionCase<Required<ProviderConformanceOptions>>(
     'providerConformance',
     { name: 'MyProvider', backend: () => httpBackend(served), without: ['files'], timeoutMs: 5 },
-    { required: ['name', 'backend'], enter: (given) => providerConformance(given) },
+    { required: ['name', 'backend'], call: (given) => providerConformance(given) },
   ),
-  door<Required<HttpBackendOptions>>('httpBackend', served, {
+  optionCase<Required<HttpBackendOptions>>('httpBackend', served, {
     required: ['create', 'encode'],
-    enter: async (given) => (await httpBackend(given)).close?.(),
+    call: async (given) => (await httpBackend(given)).close?.(),
   }),
-  door<Omit<Required<ToolSurfaceOptions>, 'surface'>>(
+  optionCase<Omit<Required<ToolSurfaceOptions>, 'surface'>>(
     'expectToolSurface',
     { file: import.meta.filename, update: false, allow: [] },
-    { required: ['file'], enter: (given) => expectToolSurface(tools, given) },
+    { required: ['file'], call: (given) => expectToolSurface(tools, given) },
   ),
-  door<MemoryRunStoreOptions>(
+  optionCase<MemoryRunStoreOptions>(
     'MemoryRunStore',
     { now: Date.now },
-    { enter: (given) => new MemoryRunStore(given) },
+    { call: (given) => new MemoryRunStore(given) },
   ),
-  door<SqliteRunStoreOptions>(
+  optionCase<SqliteRunStoreOptions>(
     'SqliteRunStore',
     { path: ':memory:', busyTimeoutMs: 5, now: Date.now },
-    { required: ['path'], enter: (given) => new SqliteRunStore(given).close() },
+    { required: ['path'], call: (given) => new SqliteRunStore(given).close() },
   ),
-  door<SchedulesOptions>(
+  optionCase<SchedulesOptions>(
     'Schedules',
     { store: new MemoryRunStore(), maxSchedules: 5, minIntervalMs: 60_000, timeZone: 'Europe/Vienna' },
-    { required: ['store'], enter: (given) => new Schedules(given) },
+    { required: ['store'], call: (given) => new Schedules(given) },
   ),
-  door<NewSchedule>(
+  optionCase<NewSchedule>(
     'Schedules.add',
     {
       conversationId: 'c1',
@@ -863,15 +866,15 @@ export const OUTER_DOORS: readonly Door[] = [
       protecting: ['owner'],
       required: ['conversationId', 'text'],
       open: ['owner'],
-      enter: (given) => new Schedules({ store: new MemoryRunStore() }).add(given),
+      call: (given) => new Schedules({ store: new MemoryRunStore() }).add(given),
     },
   ),
-  door<Omit<AgentOptions, 'configFile'>>('createAgent', agentOptions, {
+  optionCase<Omit<AgentOptions, 'configFile'>>('createAgent', agentOptions, {
     protecting: [...withEngine.protecting, 'permissions', 'folderConfigFile'],
     required: ['provider', 'model'],
-    enter: async (given) => (await createAgent(given)).close(),
+    call: async (given) => (await createAgent(given)).close(),
   }),
-  door<RunJobsOptions>(
+  optionCase<RunJobsOptions>(
     'runJobs',
     {
       engine,
@@ -889,10 +892,10 @@ export const OUTER_DOORS: readonly Door[] = [
     {
       protecting: ['jobScope', 'policy'],
       required: ['engine', 'store', 'tools'],
-      enter: async (given) => (await runJobs(given)).close(),
+      call: async (given) => (await runJobs(given)).close(),
     },
   ),
-  door<BullmqEngineOptions>(
+  optionCase<BullmqEngineOptions>(
     'bullmqEngine',
     {
       connection: { host: '127.0.0.1', port: 1, lazyConnect: true },
@@ -903,9 +906,9 @@ export const OUTER_DOORS: readonly Door[] = [
       keepEndedMs: 0,
       logger: console,
     },
-    { required: ['connection'], open: ['connection'], enter: (given) => bullmqEngine(given) },
+    { required: ['connection'], open: ['connection'], call: (given) => bullmqEngine(given) },
   ),
-  door<PgBossEngineOptions>(
+  optionCase<PgBossEngineOptions>(
     'pgBossEngine',
     {
       connection: 'postgres://127.0.0.1:1/none',
@@ -915,44 +918,44 @@ export const OUTER_DOORS: readonly Door[] = [
       transactional: true,
       logger: console,
     },
-    { required: ['connection'], enter: (given) => pgBossEngine(given) },
+    { required: ['connection'], call: (given) => pgBossEngine(given) },
   ),
-  door<JobEngineBackend>(
+  optionCase<JobEngineBackend>(
     'jobEngineConformance',
     {
       open: () => new MemoryJobEngine(),
       startWorker: async () => ({ kill: async () => {} }),
       patienceMs: 1000,
     },
-    { required: ['open'], enter: (given) => jobEngineConformance(given) },
+    { required: ['open'], call: (given) => jobEngineConformance(given) },
   ),
-  door<Omit<PostgresOptions, 'connectionString'>>(
+  optionCase<Omit<PostgresOptions, 'connectionString'>>(
     'PostgresRunStore with a pool',
     {
       pool: { query: fails, connect: fails },
       ...{ schema: 'shop', statementTimeoutMs: 5_000, reconnectMs: 0 },
     },
-    { required: ['pool'], enter: (given) => new PostgresRunStore(given) },
+    { required: ['pool'], call: (given) => new PostgresRunStore(given) },
   ),
-  door<Omit<PostgresConversationStoreOptions, 'pool'>>(
+  optionCase<Omit<PostgresConversationStoreOptions, 'pool'>>(
     'PostgresConversationStore',
     {
       connectionString: 'postgres://app@127.0.0.1/shop',
       ...{ schema: 'shop', statementTimeoutMs: 5_000, reconnectMs: 0, expiresAfterMs: 1_000 },
     },
-    { required: ['connectionString'], enter: (given) => new PostgresConversationStore(given) },
+    { required: ['connectionString'], call: (given) => new PostgresConversationStore(given) },
   ),
-  door<Pick<PostgresOptions, 'connectionString'>>(
+  optionCase<Pick<PostgresOptions, 'connectionString'>>(
     'PostgresRunStore with a connection string',
     { connectionString: 'postgres://app@127.0.0.1/shop' },
-    { required: ['connectionString'], enter: (given) => new PostgresRunStore(given) },
+    { required: ['connectionString'], call: (given) => new PostgresRunStore(given) },
   ),
-  door<RunStoreConformanceOptions>(
+  optionCase<RunStoreConformanceOptions>(
     'runStoreConformance',
     { name: 'MyRunStore', open: () => ({ store, advance: () => {} }), checkpoints: true, results: true },
-    { required: ['name', 'open'], enter: (given) => runStoreConformance(given) },
+    { required: ['name', 'open'], call: (given) => runStoreConformance(given) },
   ),
-  door<AssistantHandlerOptions>(
+  optionCase<AssistantHandlerOptions>(
     'createAssistantHandler',
     {
       provider,
@@ -974,29 +977,29 @@ export const OUTER_DOORS: readonly Door[] = [
     {
       protecting: ['token', 'owner', 'rateLimit'],
       required: ['provider', 'model'],
-      enter: (given) => createAssistantHandler(given),
+      call: (given) => createAssistantHandler(given),
     },
   ),
-  door<CorsOptions>(
+  optionCase<CorsOptions>(
     'cors of createAssistantHandler',
     { origins: '*' },
     {
       path: 'cors.',
       required: ['origins'],
-      enter: (cors) => createAssistantHandler({ provider, model: 'm', cors }),
+      call: (cors) => createAssistantHandler({ provider, model: 'm', cors }),
     },
   ),
-  door<NonNullable<ConstructorParameters<typeof MemoryConversationStore>[0]>>(
+  optionCase<NonNullable<ConstructorParameters<typeof MemoryConversationStore>[0]>>(
     'MemoryConversationStore',
     { maxConversations: 2, expiresAfterMs: 1000, now: Date.now },
-    { enter: (given) => new MemoryConversationStore(given) },
+    { call: (given) => new MemoryConversationStore(given) },
   ),
-  door<SqliteConversationStoreOptions>(
+  optionCase<SqliteConversationStoreOptions>(
     'SqliteConversationStore',
     { path: ':memory:', maxConversations: 2, expiresAfterMs: 1000, now: Date.now },
-    { required: ['path'], enter: (given) => new SqliteConversationStore(given).close() },
+    { required: ['path'], call: (given) => new SqliteConversationStore(given).close() },
   ),
-  door<SatelliteClientOptions>(
+  optionCase<SatelliteClientOptions>(
     'SatelliteClient',
     {
       ...clientOptions,
@@ -1010,22 +1013,22 @@ export const OUTER_DOORS: readonly Door[] = [
       maxResultChars: 100,
       logger: console,
     },
-    { required: ['url', 'tools'], enter: (given) => new SatelliteClient(given) },
+    { required: ['url', 'tools'], call: (given) => new SatelliteClient(given) },
   ),
-  door<SatelliteSendOptions>(
+  optionCase<SatelliteSendOptions>(
     'SatelliteClient.send',
     { ...satelliteRun, conversationId: 'c1' },
-    { enter: (given) => new SatelliteClient({ ...clientOptions, maxRetries: 0 }).send('Hi', given) },
+    { call: (given) => new SatelliteClient({ ...clientOptions, maxRetries: 0 }).send('Hi', given) },
   ),
-  door<SatelliteRunOptions>('SatelliteClient.resume', satelliteRun, {
-    enter: (given) => new SatelliteClient({ ...clientOptions, maxRetries: 0 }).resume('c1', given),
+  optionCase<SatelliteRunOptions>('SatelliteClient.resume', satelliteRun, {
+    call: (given) => new SatelliteClient({ ...clientOptions, maxRetries: 0 }).resume('c1', given),
   }),
-  door<LoggerOptions>(
+  optionCase<LoggerOptions>(
     'createLogger',
     { level: 'silent', json: true, file: '/dev/null', stream: process.stderr },
-    { enter: (given) => createLogger(given).close() },
+    { call: (given) => createLogger(given).close() },
   ),
-  door<McpServerOptions>(
+  optionCase<McpServerOptions>(
     'createMcpServer',
     {
       name: 'shop',
@@ -1062,63 +1065,63 @@ export const OUTER_DOORS: readonly Door[] = [
         'principal',
         'stateKey',
       ],
-      enter: (given) => createMcpServer(tools, given),
+      call: (given) => createMcpServer(tools, given),
     },
   ),
-  door<McpSessionOptions>(
+  optionCase<McpSessionOptions>(
     'sessions of createMcpServer',
     { idleMs: 100, max: 2, maxPerPrincipal: 2, replay: 2 },
-    { path: 'sessions.', enter: (sessions) => createMcpServer(tools, { sessions }) },
+    { path: 'sessions.', call: (sessions) => createMcpServer(tools, { sessions }) },
   ),
-  door<McpAddress>(
+  optionCase<McpAddress>(
     'connectMcp',
     { url: 'https://shop.example.com/mcp', headers: { 'x-team': 'shop' }, auth: mcpAuth },
-    { required: ['url'], enter: connectMcp },
+    { required: ['url'], call: connectMcp },
   ),
-  door<McpProgram>(
+  optionCase<McpProgram>(
     'connectMcp, a program',
     { command: 'npx', args: ['shop'], env: { SHOP: 'corner' }, cwd: '.' },
-    { required: ['command'], enter: connectMcp },
+    { required: ['command'], call: connectMcp },
   ),
-  door<McpAuth>('auth of connectMcp', mcpAuth, {
+  optionCase<McpAuth>('auth of connectMcp', mcpAuth, {
     path: 'auth.',
     // A client secret needs its client id.
     protecting: ['issuer', 'account', 'clientId'],
-    enter: (auth) => connectMcp({ url: 'https://shop.example.com/mcp', auth }),
+    call: (auth) => connectMcp({ url: 'https://shop.example.com/mcp', auth }),
   }),
-  door<McpTaskOptions>(
+  optionCase<McpTaskOptions>(
     'tasks of createMcpServer',
     { store: new MemoryRunStore(), required: ['import_*'], leaseMs: 1_000 },
     {
       path: 'tasks.',
       protecting: ['required'],
       required: ['store'],
-      enter: (tasks) => createMcpServer(new ToolRegistry(), { tasks }),
+      call: (tasks) => createMcpServer(new ToolRegistry(), { tasks }),
     },
   ),
-  door<McpToolsOptions>('mcpTools', mcpToolsOptions, {
+  optionCase<McpToolsOptions>('mcpTools', mcpToolsOptions, {
     protecting: ['allow', 'deny', 'approve'],
-    enter: (given) => mcpTools(connect, given),
+    call: (given) => mcpTools(connect, given),
   }),
-  door<McpToolsOptions>('followMcpTools', mcpToolsOptions, {
+  optionCase<McpToolsOptions>('followMcpTools', mcpToolsOptions, {
     protecting: ['allow', 'deny', 'approve'],
-    enter: (given) => followMcpTools(new ToolRegistry(), connect, given),
+    call: (given) => followMcpTools(new ToolRegistry(), connect, given),
   }),
 ];
 
-export const NEST_DOORS: readonly Door[] = [
-  door<ToolwrightModuleOptions>('ToolwrightModule.forRoot', moduleOptions, {
+export const NEST_CASES: readonly OptionCase[] = [
+  optionCase<ToolwrightModuleOptions>('ToolwrightModule.forRoot', moduleOptions, {
     protecting: ofModule,
-    enter: (given) => createApplication(ToolwrightModule.forRoot(given)),
+    call: (given) => createApplication(ToolwrightModule.forRoot(given)),
   }),
-  door<ToolwrightModuleOptions>('the options from a factory of ToolwrightModule', moduleOptions, {
+  optionCase<ToolwrightModuleOptions>('the options from a factory of ToolwrightModule', moduleOptions, {
     protecting: ofModule,
-    enter: (given) => createApplication(ToolwrightModule.forRootAsync({ useFactory: () => given })),
+    call: (given) => createApplication(ToolwrightModule.forRootAsync({ useFactory: () => given })),
   }),
-  door<Pick<ToolwrightModuleAsyncOptions, 'imports' | 'useFactory' | 'inject'>>(
+  optionCase<Pick<ToolwrightModuleAsyncOptions, 'imports' | 'useFactory' | 'inject'>>(
     'ToolwrightModule.forRootAsync',
     { imports: [], useFactory: () => ({}), inject: [] },
-    { required: ['useFactory'], enter: (given) => ToolwrightModule.forRootAsync(given) },
+    { required: ['useFactory'], call: (given) => ToolwrightModule.forRootAsync(given) },
   ),
 ];
 
@@ -1131,12 +1134,12 @@ const generation: Required<GenerateProjectOptions> = {
 
 const PLUGINS = { vite, rollup, rolldown, esbuild, webpack, rspack };
 
-export const PLUGIN_DOORS: readonly Door[] = [
+export const PLUGIN_CASES: readonly OptionCase[] = [
   ...Object.entries(PLUGINS).map(([name, plugin]) =>
-    door<GenerateProjectOptions>(name, generation, { enter: (given) => plugin(given) }),
+    optionCase<GenerateProjectOptions>(name, generation, { call: (given) => plugin(given) }),
   ),
-  door<GenerateProjectOptions>('before', generation, { enter: (given) => before(given) }),
-  door<GenerateProjectOptions>('ReadonlyVisitor', generation, {
-    enter: (given) => new ReadonlyVisitor(given),
+  optionCase<GenerateProjectOptions>('before', generation, { call: (given) => before(given) }),
+  optionCase<GenerateProjectOptions>('ReadonlyVisitor', generation, {
+    call: (given) => new ReadonlyVisitor(given),
   }),
 ];
