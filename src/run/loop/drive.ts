@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { CallRecord, CallScope, UpdateListener } from '../../core/contract/call.js';
 import type { LLMResponse, Message } from '../../core/contract/llm-provider.js';
 import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contract/run-state.js';
@@ -22,6 +23,7 @@ import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
 import {
+  type AsyncContext,
   addUsage,
   HistoryScope,
   type LoopRun,
@@ -440,7 +442,7 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLate
   const isAlone = synchronous.has(call.name) && run.budget === undefined;
   const children = isAlone ? undefined : new ChildRuns(run, scope, call);
   const made = children
-    ? childRuns.run(children, invoke, call, scope, attempt)
+    ? contextOfRun(run).runInAsyncScope(() => childRuns.run(children, invoke, call, scope, attempt))
     : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     if (isAlone) synchronous.delete(call.name);
@@ -448,6 +450,12 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLate
   }
   if (children !== undefined && made.status !== 'started') synchronous.add(call.name);
   return settle(run, call, { invocation: made, children });
+}
+
+/** `AsyncLocalStorage.run` leaves a larger context behind, which every later call would copy. */
+function contextOfRun(run: LoopRun): AsyncContext {
+  run.context ??= new AsyncResource('ToolLoop');
+  return run.context;
 }
 
 function settle(

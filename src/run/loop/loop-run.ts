@@ -88,6 +88,11 @@ interface RunHooks {
   takeNotes(): readonly HookNote[];
 }
 
+/** The part of Node's `AsyncResource` that a run needs. */
+export interface AsyncContext {
+  runInAsyncScope<Value>(work: () => Value): Value;
+}
+
 /** A run: the dependencies of its steps, and its progress. */
 export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'checkpointer'> {
   readonly config: ToolLoopConfig;
@@ -121,6 +126,8 @@ export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 
   readonly invoke: Invoker;
   /** Names of tools whose last call was synchronous. */
   readonly synchronous: Set<string>;
+  /** The async context outside its calls, set at the first of them: within its trace. */
+  context?: AsyncContext;
   /** The record from which the run was continued. */
   readonly record: RunRecord | undefined;
   /** Append-only. */
