@@ -16,7 +16,7 @@ import { OfflineProvider } from 'toolwright/offline';
 import { MemoryRunStore } from 'toolwright/stores';
 import { describeBrowser } from './browser.js';
 
-// The page of docs/guides/approvals-web.md, as it is printed there.
+// Runs the HTML page that docs/guides/approvals-web.md contains.
 
 const guide = readFileSync('docs/guides/approvals-web.md', 'utf8');
 const html = /```html\n(.*?)```/s.exec(guide)?.[1] ?? '';
@@ -25,9 +25,9 @@ const NEVER = new Promise<never>(() => {});
 
 class Shop {
   readonly store = new MemoryRunStore({ now: () => this.now });
-  readonly refunded: unknown[] = [];
+  readonly refunds: unknown[] = [];
   now = Date.now();
-  dies = false;
+  hangs = false;
   server: Server | undefined;
 
   readonly config = {
@@ -42,8 +42,8 @@ class Shop {
         parameters: { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] },
         approval: true,
         execute: ({ order }) => {
-          if (this.dies) return NEVER;
-          this.refunded.push(order);
+          if (this.hangs) return NEVER;
+          this.refunds.push(order);
           return `${order} is refunded`;
         },
       }),
@@ -74,17 +74,17 @@ class Shop {
   }
 }
 
-let opened: Shop | undefined;
+let openShop: Shop | undefined;
 afterEach(() => {
-  opened?.server?.closeAllConnections();
-  opened?.server?.close();
+  openShop?.server?.closeAllConnections();
+  openShop?.server?.close();
 });
 
 describeBrowser('the approval page of the guide', (browser) => {
-  /** The page of a shop, with a call that waits. */
-  async function waitingPage() {
+  /** Opens the page of a shop in which a call waits for approval. */
+  async function openWaitingPage() {
     const shop = new Shop();
-    opened = shop;
+    openShop = shop;
     const url = await shop.open();
     const { page } = await browser.newPage();
     const click = (name: string) => page.getByRole('button', { name, exact: true }).click();
@@ -94,15 +94,15 @@ describeBrowser('the approval page of the guide', (browser) => {
     return { shop, page, click };
   }
 
-  test('approves a call after a reload, and a call that was interrupted is not made again', async () => {
-    const { shop, page, click } = await waitingPage();
+  test('a call is approved once after a reload, and an interrupted call is not repeated', async () => {
+    const { shop, page, click } = await openWaitingPage();
     await page.reload();
     await page.getByRole('button', { name: 'Approve' }).dblclick();
     await page.locator('section').waitFor({ state: 'detached' });
-    expect(shop.refunded).toEqual(['ord_1']);
+    expect(shop.refunds).toEqual(['ord_1']);
     expect(await page.locator('output').textContent()).not.toContain('no suspended run');
 
-    shop.dies = true;
+    shop.hangs = true;
     await click('Send');
     await click('Approve');
     const runId = new URL(page.url()).hash.slice(1);
@@ -110,21 +110,21 @@ describeBrowser('the approval page of the guide', (browser) => {
     await page.reload();
     await page.getByText('is continued elsewhere now').waitFor();
     shop.now += 60_000;
-    shop.dies = false;
+    shop.hangs = false;
     await recoverRuns({ store: shop.store, config: shop.config });
     await page.reload();
     await click('It was done');
     await page.locator('section').waitFor({ state: 'detached' });
-    expect(shop.refunded).toEqual(['ord_1']);
+    expect(shop.refunds).toEqual(['ord_1']);
     expect((await shop.store.read(runId))?.status).toBe('ended');
   });
 
-  test('says that the server is away, and shows what still waits after an answer was refused', async () => {
-    const { shop, page, click } = await waitingPage();
+  test('the page shows that the server is unreachable, and removes a call that was answered elsewhere', async () => {
+    const { shop, page, click } = await openWaitingPage();
     await page.route('**/answers', (route) => route.abort(), { times: 1 });
     await click('Approve');
     await page.getByText('No server. Try again.').waitFor();
-    expect(shop.refunded).toEqual([]);
+    expect(shop.refunds).toEqual([]);
 
     const runId = new URL(page.url()).hash.slice(1);
     const [pending] = (await shop.store.load(runId))?.pending ?? [];
@@ -133,6 +133,6 @@ describeBrowser('the approval page of the guide', (browser) => {
     await click('Approve');
     await page.locator('section').waitFor({ state: 'detached' });
     await page.getByText(runId).waitFor();
-    expect(shop.refunded).toEqual([]);
+    expect(shop.refunds).toEqual([]);
   });
 });

@@ -5,28 +5,28 @@ const { findChromium } = (await import('./find-chromium.mjs' as string)) as {
   findChromium(): string | undefined;
 };
 
-describeBrowser('the Chromium of the tests', (browser) => {
-  test('opens a page, and tells what goes wrong in it', async () => {
+describeBrowser('the test browser', (browser) => {
+  test('opens a page and records the errors in it', async () => {
     const { page, faults } = await browser.newPage({ viewport: { width: 360, height: 600 } });
     await page.setContent('<h1>Hello</h1>');
     expect(await page.getByRole('heading').textContent()).toBe('Hello');
     expect(await page.evaluate('innerWidth')).toBe(360);
     expect(faults).toEqual([]);
     const thrown = page.waitForEvent('pageerror');
-    await page.evaluate("console.error('and this'); setTimeout(() => { throw new Error('it broke') })");
+    await page.evaluate("console.error('logged'); setTimeout(() => { throw new Error('thrown') })");
     await thrown;
-    expect(faults).toEqual(['and this', expect.stringContaining('it broke')]);
+    expect(faults).toEqual(['logged', expect.stringContaining('thrown')]);
   });
 });
 
-test('a Chromium that the environment says is not there is none', () => {
+test('CHROMIUM_PATH sets the path of Chromium, and an empty value means no Chromium', () => {
   const before = process.env.CHROMIUM_PATH;
   process.env.CHROMIUM_PATH = '';
   try {
     expect(findChromium()).toBeUndefined();
     expect(chromiumPath()).toBeUndefined();
-    process.env.CHROMIUM_PATH = '/opt/mine';
-    expect(findChromium()).toBe('/opt/mine');
+    process.env.CHROMIUM_PATH = '/opt/chromium';
+    expect(findChromium()).toBe('/opt/chromium');
   } finally {
     process.env.CHROMIUM_PATH = before;
   }

@@ -12,8 +12,8 @@ import {
 /** A real Chromium for the tests of one file. */
 export interface TestBrowser {
   /**
-   * A page with storage of its own, until its test ends. What goes wrong in it (errors that nothing catches, what is
-   * logged as an error) is in `faults`.
+   * Opens a page with its own storage, which is closed when its test ends. `faults` contains its uncaught errors and
+   * the messages logged as errors.
    */
   newPage(options?: BrowserContextOptions): Promise<TestPage>;
 }
@@ -23,19 +23,19 @@ export interface TestPage {
   readonly faults: readonly string[];
 }
 
-/** Where Chromium is, as `find-services.mjs` found it; `undefined` where there is none. */
+/** The path of Chromium that `find-services.mjs` has found; `undefined` if it is not installed. */
 export function chromiumPath(): string | undefined {
   return process.env.CHROMIUM_PATH || undefined;
 }
 
-/** A busy machine may be many times slower, and no test is about speed. */
-const PATIENCE_MS = 60_000;
+/** Long, because a busy machine can be many times slower. */
+const TIMEOUT_MS = 60_000;
 
 /**
- * What Chromium does without: the pages of its address bar, which each window opens in a process of its own, and what
- * Playwright leaves out. Only the last list of features counts.
+ * Disabled features: pages of the address bar, for which each window starts another process, and the defaults of
+ * Playwright, because Chromium uses only the last list.
  */
-const NOT_NEEDED = [
+const DISABLED_FEATURES = [
   ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup'],
   ...['AimEnabled', 'LensOverlay', 'MediaRouter', 'OptimizationHints', 'PaintHolding', 'PreconnectToSearch'],
   ...['NetworkTimeServiceQuerying', 'HttpsUpgrades', 'HttpsFirstBalancedModeAutoEnable'],
@@ -46,21 +46,21 @@ const NOT_NEEDED = [
   ],
 ];
 
-/** `describe` with a Chromium; without one its tests are skipped, and the end of the run says so. */
+/** `describe` with Chromium. If it is not installed, the tests are skipped, and the summary of the run lists them. */
 export function describeBrowser(title: string, tests: (browser: TestBrowser) => void): void {
   const executablePath = chromiumPath();
   if (executablePath === undefined) {
-    describe.skip(`${title} [needs Chromium]`, () => tests({ newPage: noBrowser }));
+    describe.skip(`${title} [needs Chromium]`, () => tests({ newPage: failWithoutBrowser }));
     return;
   }
   describe(title, () => {
     let browser: Browser;
     const contexts: BrowserContext[] = [];
     beforeAll(async () => {
-      // Its sandbox does not run as root, nor its shared memory in a container.
+      // The sandbox does not work as root, and /dev/shm is too small in containers.
       const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'];
-      args.push(`--disable-features=${NOT_NEEDED.join(',')}`);
-      browser = await chromium.launch({ executablePath, args, timeout: PATIENCE_MS });
+      args.push(`--disable-features=${DISABLED_FEATURES.join(',')}`);
+      browser = await chromium.launch({ executablePath, args, timeout: TIMEOUT_MS });
     });
     afterEach(async () => {
       for (const context of contexts.splice(0)) await context.close();
@@ -70,14 +70,14 @@ export function describeBrowser(title: string, tests: (browser: TestBrowser) => 
       async newPage(options) {
         const context = await browser.newContext(options);
         contexts.push(context);
-        context.setDefaultTimeout(PATIENCE_MS);
-        return watchedPage(await context.newPage());
+        context.setDefaultTimeout(TIMEOUT_MS);
+        return recordFaults(await context.newPage());
       },
     });
   });
 }
 
-function watchedPage(page: Page): TestPage {
+function recordFaults(page: Page): TestPage {
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(String(error.stack ?? error)));
   page.on('console', (message) => {
@@ -86,15 +86,15 @@ function watchedPage(page: Page): TestPage {
   return { page, faults };
 }
 
-function noBrowser(): never {
-  throw new Error('There is no Chromium.');
+function failWithoutBrowser(): never {
+  throw new Error('Chromium is not installed.');
 }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /**
- * What keeps people from using a page as it is: what axe finds, and content that is wider than the window. axe runs in
- * an isolated world, which the page's policy does not reach.
+ * Returns the accessibility violations that axe finds, and whether the content is wider than the window. axe runs in an
+ * isolated world, to which the content security policy of the page does not apply.
  */
 export async function barriers(page: Page): Promise<readonly string[]> {
   const session = await page.context().newCDPSession(page);

@@ -5,14 +5,14 @@ import { createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 import { bundlePage, htmlOf, isPage } from '../../examples/chat/bundle-page.js';
 
-/** The pages of examples/chat, over a model that does what it is told. */
+/** A server for the pages of examples/chat, with a model whose replies the user message determines. */
 export interface ChatServer {
   readonly url: string;
   readonly conversations: Conversations;
-  /** What the tools were given, in order. */
-  readonly ran: readonly unknown[];
-  /** Lets a reply that hangs in its middle go on. */
-  goOn(): void;
+  /** The arguments of the executed calls, in order. */
+  readonly executed: readonly unknown[];
+  /** Continues the reply to `slowly`, which waits after its first half. */
+  resume(): void;
   close(): Promise<void>;
 }
 
@@ -21,9 +21,9 @@ const PARAMETERS = {
   properties: { item: { type: 'string' }, quantity: { type: 'integer', minimum: 1, default: 1 } },
 } as const;
 
-/** `call a b` makes calls of a and b; `slowly` is answered in two halves; all else is repeated. */
-function obedientProvider(gate: () => Promise<void>): LLMProvider {
-  let answers = 0;
+/** `call a b` calls the tools a and b, `slowly` has a reply in two halves, and other messages are repeated. */
+function commandProvider(waitForGate: () => Promise<void>): LLMProvider {
+  let replies = 0;
   return {
     chat: () => Promise.reject(new Error('only streams')),
     async *stream({ messages, signal }) {
@@ -42,25 +42,25 @@ function obedientProvider(gate: () => Promise<void>): LLMProvider {
       }
       if (text === 'slowly') {
         yield { type: 'text-delta', text: 'The first half' };
-        const left = new Promise((_, reject) =>
+        const aborted = new Promise((_, reject) =>
           signal?.addEventListener('abort', () => reject(signal.reason)),
         );
-        await Promise.race([gate(), left]);
+        await Promise.race([waitForGate(), aborted]);
         yield { type: 'text-delta', text: ', and the second' };
       }
-      answers += 1;
-      const said = text === 'slowly' ? 'The first half, and the second' : `heard ${answers}: ${text}`;
-      const content = names.length > 0 ? '' : said;
+      replies += 1;
+      const reply = text === 'slowly' ? 'The first half, and the second' : `reply ${replies}: ${text}`;
+      const content = names.length > 0 ? '' : reply;
       if (content && text !== 'slowly') yield { type: 'text-delta', text: content };
       yield { type: 'response', response: { content, toolCalls, finishReason: 'stop' } };
     },
   };
 }
 
-/** Opens a real server on loopback; users are those that the pages name. */
+/** Starts a server on loopback. The user is the authorization header of the page. */
 export async function openChatServer(): Promise<ChatServer> {
-  let opened = Promise.withResolvers<void>();
-  const ran: unknown[] = [];
+  let gate = Promise.withResolvers<void>();
+  const executed: unknown[] = [];
   const tools = [
     defineTool({
       name: 'place_order',
@@ -68,13 +68,13 @@ export async function openChatServer(): Promise<ChatServer> {
       parameters: PARAMETERS,
       approval: true,
       execute: ({ item, quantity }) => {
-        ran.push({ item, quantity });
+        executed.push({ item, quantity });
         return `placed ${quantity} ${item}`;
       },
     }),
     defineTool({
       name: 'wrap_order',
-      description: 'Wraps it',
+      description: 'Wraps an order',
       execute: async (_args, context) => {
         const colour = await context.ask({ message: 'Which colour?', schema: { type: 'string' } });
         return `wrapped in ${colour}`;
@@ -84,7 +84,7 @@ export async function openChatServer(): Promise<ChatServer> {
   ];
   const conversations = new Conversations({
     store: new MemoryRunStore(),
-    config: { provider: obedientProvider(() => opened.promise), model: 'm', tools },
+    config: { provider: commandProvider(() => gate.promise), model: 'm', tools },
   });
   const authenticate = ({ headers }: Request) => headers.get('authorization');
   const chat = createChatHandler({ conversations, authenticate });
@@ -93,19 +93,19 @@ export async function openChatServer(): Promise<ChatServer> {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost');
     if (pathname.startsWith('/api/chat')) return chat.node(request, response);
     if (pathname.startsWith('/api/agent')) return agent.node(request, response);
-    void showPage(pathname).then(([type, body]) => response.setHeader('content-type', type).end(body));
+    void renderPage(pathname).then(([type, body]) => response.setHeader('content-type', type).end(body));
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     conversations,
-    ran,
-    goOn() {
-      opened.resolve();
-      opened = Promise.withResolvers();
+    executed,
+    resume() {
+      gate.resolve();
+      gate = Promise.withResolvers();
     },
     async close() {
-      opened.resolve();
+      gate.resolve();
       server.closeAllConnections();
       await new Promise((closed) => server.close(closed));
       await conversations.close();
@@ -113,7 +113,7 @@ export async function openChatServer(): Promise<ChatServer> {
   };
 }
 
-async function showPage(pathname: string): Promise<readonly [string, string]> {
+async function renderPage(pathname: string): Promise<readonly [string, string]> {
   const [, script] = /^\/pages\/(.+)\.js$/.exec(pathname) ?? [];
   if (script !== undefined && isPage(script)) return ['text/javascript', await bundlePage(script)];
   const name = pathname.slice(1);

@@ -7,9 +7,9 @@ import { freePort } from '../setup/loopback.js';
 import { TemplateProject } from '../templates/template-project.js';
 import { barriers, describeBrowser } from './browser.js';
 
-// The template `chat` of create-toolwright as a stranger runs it, without a key.
+// The template `chat` of create-toolwright, as a new user runs it without an API key.
 
-/** A model that hangs in its reply, and a tool that hangs in its call, if the environment says so. */
+/** A model that hangs during its reply if the environment variable HANGS is `model`. */
 const HANGING_MODEL = `
 import { OfflineProvider } from 'toolwright/offline';
 const offline = new OfflineProvider();
@@ -46,7 +46,7 @@ describeBrowser('the template chat', (browser) => {
     await server.said(/Chat: http/);
   }
 
-  /** Replaces a text of a file of the project. */
+  /** Replaces text in a file of the project. */
   function change(path: string, [from, to]: readonly [string, string]): void {
     const file = join(project.folder, path);
     const before = readFileSync(file, 'utf8');
@@ -62,11 +62,11 @@ describeBrowser('the template chat', (browser) => {
     return { page, faults };
   }
 
-  test('a message is answered by a tool, a call is approved, and a reload shows the same', async () => {
+  test('a message calls a tool, a call is approved, and a reload shows the same messages', async () => {
     const { page, faults } = await openChat();
-    await say(page, 'Show order "ord_1"');
+    await send(page, 'Show order "ord_1"');
     await page.getByText('show_order: done').waitFor();
-    await say(page, 'Refund order "ord_1"');
+    await send(page, 'Refund order "ord_1"');
     await page.getByText('refund_order: waiting').waitFor();
     expect(await page.getByLabel('Message').isEnabled()).toBe(false);
     expect(await barriers(page)).toEqual([]);
@@ -83,9 +83,9 @@ describeBrowser('the template chat', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('a call that is refused, also after a restart, is shown as refused', async () => {
+  test('a call that is refused after a restart is shown as refused', async () => {
     const { page, faults } = await openChat();
-    await say(page, 'Refund order "ord_1"');
+    await send(page, 'Refund order "ord_1"');
     await page.getByText('refund_order: waiting').waitFor();
     await server?.kill();
     await start();
@@ -99,7 +99,7 @@ describeBrowser('the template chat', (browser) => {
     expect(faults).toEqual([]);
   });
 
-  test('a turn whose server is killed continues after a restart, and a call of it is unknown until it is answered', async () => {
+  test('a turn continues after its server was killed, and an interrupted call is unknown until it is answered', async () => {
     change('server/create-server.ts', ['leaseMs: 10_000', 'leaseMs: 3_000']);
     writeFileSync(join(project.folder, 'server/model.ts'), HANGING_MODEL);
     change('server/tools.ts', [
@@ -107,13 +107,13 @@ describeBrowser('the template chat', (browser) => {
       'if (process.env.HANGS) return new Promise(() => {});',
     ]);
     const { page } = await openChat('model');
-    await say(page, 'Show order "ord_1"');
+    await send(page, 'Show order "ord_1"');
     await page.getByText('The first half').waitFor();
     await restart(page, 'tool');
     await page.getByText('show_order: done').waitFor();
     expect(await page.getByText('The first half').count()).toBe(0);
 
-    await say(page, 'Refund order "ord_1"');
+    await send(page, 'Refund order "ord_1"');
     await click(page, 'Approve');
     await page.getByText('refund_order: running').waitFor();
     await restart(page);
@@ -136,7 +136,7 @@ describeBrowser('the template chat', (browser) => {
     expect(await texts(page)).toContain('12.5 EUR were refunded');
   });
 
-  /** Kills the server, starts it again, and follows what the page offers. */
+  /** Kills the server, starts it again and clicks Reload on the page. */
   async function restart(page: Page, hangs?: string): Promise<void> {
     await server?.kill();
     await page.getByRole('alert').waitFor();
@@ -145,7 +145,7 @@ describeBrowser('the template chat', (browser) => {
   }
 });
 
-async function say(page: Page, text: string): Promise<void> {
+async function send(page: Page, text: string): Promise<void> {
   await page.getByLabel('Message').fill(text);
   await click(page, 'Send');
 }
@@ -154,7 +154,7 @@ function click(page: Page, name: string): Promise<void> {
   return page.getByRole('button', { name, exact: true }).click();
 }
 
-/** Everything on the page that was said or came of a call. */
+/** The texts of all messages and call results on the page. */
 function texts(page: Page): Promise<readonly string[]> {
   return page.locator('li p, li strong, output').allTextContents();
 }

@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Without windows first: the others keep some, hidden, which takes them more time than the pages of the tests. */
+/** The headless shell comes first: it is faster, because the others also manage hidden windows. */
 const NAMES = [
   'chromium-headless-shell',
   'chromium',
@@ -11,15 +11,15 @@ const NAMES = [
 ];
 const FOLDERS = ['/usr/bin', '/snap/bin'];
 
-/** The path of a Chromium: what `CHROMIUM_PATH` says (empty: none), or one of this machine. */
+/** Returns the path in `CHROMIUM_PATH` (empty means no Chromium) or the path of an installed Chromium. */
 export function findChromium() {
-  const { CHROMIUM_PATH: named, PATH = '' } = process.env;
-  if (named !== undefined) return named === '' ? undefined : named;
+  const { CHROMIUM_PATH: configured, PATH = '' } = process.env;
+  if (configured !== undefined) return configured === '' ? undefined : configured;
   const folders = [...PATH.split(delimiter).filter(Boolean), ...FOLDERS];
-  return NAMES.flatMap((name) => folders.map((folder) => join(folder, name))).find(isProgram);
+  return NAMES.flatMap((name) => folders.map((folder) => join(folder, name))).find(isExecutable);
 }
 
-function isProgram(path) {
+function isExecutable(path) {
   try {
     accessSync(path, constants.X_OK);
     return true;

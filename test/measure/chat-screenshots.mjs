@@ -1,4 +1,4 @@
-// Writes the screenshots of docs/guides/chat.md, out of examples/chat with its stand-in for a model: npm run screenshots
+// Writes the screenshots of docs/guides/chat.md from examples/chat with its offline model: npm run screenshots
 import { spawn } from 'node:child_process';
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,35 +7,35 @@ import { findChromium } from '../browser/find-chromium.mjs';
 
 const root = join(import.meta.dirname, '..', '..');
 const folder = join(root, 'docs', 'images');
-const MOST_BYTES = 120_000;
+const MAX_BYTES = 120_000;
 
-/** The example in a process of its own, at a free port, and its address. */
+/** Starts the example in a child process on a free port. */
 function startExample() {
   const env = { ...process.env, PORT: '0', OPENAI_API_KEY: '', OPENAI_BASE_URL: '' };
   const example = spawn(process.execPath, [join(root, 'dist', 'examples', 'chat', 'main.js')], { env });
   const url = new Promise((resolve, reject) => {
-    let said = '';
+    let output = '';
     example.stdout.setEncoding('utf8').on('data', (text) => {
-      said += text;
-      const [, address] = /The chat is open at (\S+)/.exec(said) ?? [];
+      output += text;
+      const [, address] = /The chat is open at (\S+)/.exec(output) ?? [];
       if (address !== undefined) resolve(address);
     });
-    example.once('exit', () => reject(new Error(`the example has ended:\n${said}`)));
+    example.once('exit', () => reject(new Error(`the example exited:\n${output}`)));
   });
-  return { url, end: () => example.kill() };
+  return { url, stop: () => example.kill() };
 }
 
-async function say(tab, text) {
+async function sendMessage(tab, text) {
   await tab.getByRole('status').getByText('ready').waitFor();
   await tab.getByLabel('Message').fill(text);
   await tab.getByRole('button', { name: 'Send' }).click();
 }
 
-async function hold(tab) {
-  await say(tab, "Place an order of the item 'lamp'");
+async function orderTwoItems(tab) {
+  await sendMessage(tab, "Place an order of the item 'lamp'");
   await tab.getByRole('button', { name: 'Approve', exact: true }).click();
   await tab.locator('output').first().waitFor();
-  await say(tab, "Place an order of the item 'vase'");
+  await sendMessage(tab, "Place an order of the item 'vase'");
   await tab.getByRole('button', { name: 'Approve', exact: true }).waitFor();
 }
 
@@ -46,25 +46,25 @@ const executablePath = findChromium();
 const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'];
 const browser = await chromium.launch({ executablePath, args });
 
-async function shoot(name, page, options) {
+async function takeScreenshot(name, page, options) {
   const context = await browser.newContext(options);
   const tab = await context.newPage();
   await tab.goto(`${url}/${page}?chat=${name}`);
-  await hold(tab);
+  await orderTwoItems(tab);
   const file = join(folder, `chat-${name}.png`);
   await tab.screenshot({ path: file });
   await context.close();
   const { size } = statSync(file);
   process.stdout.write(`${file.slice(root.length + 1)}: ${size} bytes\n`);
-  if (size > MOST_BYTES) process.exitCode = 1;
+  if (size > MAX_BYTES) process.exitCode = 1;
 }
 
 const WIDE = { viewport: { width: 900, height: 640 } };
 const NARROW = { viewport: { width: 360, height: 640 } };
-await shoot('use-chat', 'use-chat', WIDE);
-await shoot('ag-ui', 'ag-ui', { ...WIDE, colorScheme: 'dark' });
-await shoot('narrow', 'use-chat', NARROW);
-await shoot('ag-ui-narrow', 'ag-ui', { ...NARROW, colorScheme: 'dark' });
+await takeScreenshot('use-chat', 'use-chat', WIDE);
+await takeScreenshot('ag-ui', 'ag-ui', { ...WIDE, colorScheme: 'dark' });
+await takeScreenshot('narrow', 'use-chat', NARROW);
+await takeScreenshot('ag-ui-narrow', 'ag-ui', { ...NARROW, colorScheme: 'dark' });
 
 await browser.close();
-example.end();
+example.stop();

@@ -1,5 +1,5 @@
-// What a chat costs: time to the first words beside the bare stream of the provider, chunks per second beside the AI
-// SDK's own response, and the memory of open streams. npm run measure:chat [-- <chunks> <streams>]
+// Measures chat streams: time to the first text compared with the provider alone, chunks per second compared with the
+// response of the AI SDK, and the memory of open streams. npm run measure:chat [-- <chunks> <streams>]
 import { streamText } from 'ai';
 import { MemoryRunStore } from '../../dist/src/durable/stores/index.js';
 import { Conversations, streamToolLoop } from '../../dist/src/index.js';
@@ -13,25 +13,25 @@ import { collectGarbage, median, rotated } from '../bench/measure.mjs';
 const CHUNKS = Number(process.argv[2] ?? 20_000);
 const STREAMS = Number(process.argv[3] ?? 1_000);
 const ROUNDS = 9;
-const WORDS = 'some words ';
+const TEXT = 'some words ';
 const USAGE = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
 
-/** Says so many words, one macrotask after another where `paced`, as a socket gives them. */
-function speaker(chunks, paced) {
+/** Streams chunks of text; if `paced`, each in its own macrotask, as chunks from a socket arrive. */
+function streamingProvider(chunks, paced) {
   return {
     chat: () => Promise.reject(new Error('only streams')),
     async *stream() {
       for (let index = 0; index < chunks; index += 1) {
         if (paced) await new Promise((next) => setImmediate(next));
-        yield { type: 'text-delta', text: WORDS };
+        yield { type: 'text-delta', text: TEXT };
       }
-      const response = { content: WORDS.repeat(chunks), toolCalls: [], finishReason: 'stop', usage: USAGE };
+      const response = { content: TEXT.repeat(chunks), toolCalls: [], finishReason: 'stop', usage: USAGE };
       yield { type: 'response', response };
     },
   };
 }
 
-/** The same for the AI SDK. */
+/** The same stream as a model of the AI SDK. */
 function languageModel(chunks, paced) {
   const usage = {
     inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
@@ -39,8 +39,8 @@ function languageModel(chunks, paced) {
   };
   return {
     specificationVersion: 'v4',
-    provider: 'spoken',
-    modelId: 'spoken',
+    provider: 'measured',
+    modelId: 'measured',
     supportedUrls: {},
     async doStream() {
       const parts = async function* () {
@@ -48,7 +48,7 @@ function languageModel(chunks, paced) {
         yield { type: 'text-start', id: 't' };
         for (let index = 0; index < chunks; index += 1) {
           if (paced) await new Promise((next) => setImmediate(next));
-          yield { type: 'text-delta', id: 't', delta: WORDS };
+          yield { type: 'text-delta', id: 't', delta: TEXT };
         }
         yield { type: 'text-end', id: 't' };
         yield { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage };
@@ -58,14 +58,15 @@ function languageModel(chunks, paced) {
   };
 }
 
-const MESSAGES = [{ role: 'user', content: 'Speak.' }];
-const INPUT = { threadId: 't', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'Speak.' }] };
-const run = (chunks, paced) => streamToolLoop({ provider: speaker(chunks, paced), model: 'm' }, MESSAGES);
+const MESSAGES = [{ role: 'user', content: 'Reply.' }];
+const INPUT = { threadId: 't', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'Reply.' }] };
+const run = (chunks, paced) =>
+  streamToolLoop({ provider: streamingProvider(chunks, paced), model: 'm' }, MESSAGES);
 
 async function post(handler, chatId) {
   const body = {
     id: chatId,
-    messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Speak.' }] }],
+    messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Reply.' }] }],
   };
   const headers = { 'content-type': 'application/json' };
   const request = new Request('http://localhost/', { method: 'POST', headers, body: JSON.stringify(body) });
@@ -73,34 +74,34 @@ async function post(handler, chatId) {
 }
 
 let chats = 0;
-async function conversation(chunks, paced) {
+async function openConversation(chunks, paced) {
   const handler = createChatHandler({
-    provider: speaker(chunks, paced),
+    provider: streamingProvider(chunks, paced),
     model: 'm',
     store: new MemoryRunStore(),
-    authenticate: () => 'somebody',
+    authenticate: () => 'user',
   });
   chats += 1;
   const response = await post(handler, `c${chats}`);
   return { response, close: () => handler.close() };
 }
 
-const whole = (response) => ({ response, close: () => {} });
+const openResponse = (response) => ({ response, close: () => {} });
 
 const CANDIDATES = [
   {
     name: 'AI SDK, streamText().toUIMessageStreamResponse()',
     open: (chunks, paced) =>
-      whole(
+      openResponse(
         streamText({ model: languageModel(chunks, paced), messages: MESSAGES }).toUIMessageStreamResponse(),
       ),
   },
-  { name: 'toUIMessageResponse', open: (...given) => whole(toUIMessageResponse(run(...given))) },
-  { name: 'toAgUiResponse', open: (...given) => whole(toAgUiResponse(run(...given), { input: INPUT })) },
-  { name: 'createChatHandler, MemoryRunStore', open: conversation },
+  { name: 'toUIMessageResponse', open: (...args) => openResponse(toUIMessageResponse(run(...args))) },
+  { name: 'toAgUiResponse', open: (...args) => openResponse(toAgUiResponse(run(...args), { input: INPUT })) },
+  { name: 'createChatHandler, MemoryRunStore', open: openConversation },
 ];
 
-/** Reads all of a body, as a socket would. */
+/** Reads the whole body in chunks, as a socket does. */
 async function drain({ body }) {
   const reader = body.getReader();
   let bytes = 0;
@@ -108,59 +109,56 @@ async function drain({ body }) {
   return bytes;
 }
 
-/** Words per second, in alternation; the median of the rounds, and beside the AI SDK in the same round. */
-async function speeds(chunks, paced) {
+/** Prints chunks per second (the median of the rounds) and the ratio to the AI SDK within each round. */
+async function printSpeeds(chunks, paced) {
   const rates = new Map(CANDIDATES.map(({ name }) => [name, []]));
   for (let round = 0; round < ROUNDS; round += 1)
     for (const { name, open } of rotated(CANDIDATES, round)) {
       collectGarbage();
       const { response, close } = await open(chunks, paced);
-      const begun = performance.now();
+      const startedAt = performance.now();
       await drain(response);
-      rates.get(name).push((chunks / (performance.now() - begun)) * 1000);
+      rates.get(name).push((chunks / (performance.now() - startedAt)) * 1000);
       await close();
     }
   const [{ name: first }] = CANDIDATES;
-  for (const [name, own] of rates) {
-    const ratio = median(own.map((rate, round) => rate / rates.get(first)[round]));
+  for (const [name, ownRates] of rates) {
+    const ratio = median(ownRates.map((rate, round) => rate / rates.get(first)[round]));
     console.log(
-      `  ${name}: ${Math.round(median(own)).toLocaleString('en')} a second, ${ratio.toFixed(2)} times`,
+      `  ${name}: ${Math.round(median(ownRates)).toLocaleString('en')} per second, ratio ${ratio.toFixed(2)}`,
     );
   }
 }
 
-/** Milliseconds until the first words are there. */
-async function firstWords() {
-  const times = new Map([
-    ['the bare stream of the provider', []],
-    ...CANDIDATES.map(({ name }) => [name, []]),
-  ]);
+/** Prints the time until the first text has arrived, in milliseconds. */
+async function printFirstTextTimes() {
+  const times = new Map([['the provider alone', []], ...CANDIDATES.map(({ name }) => [name, []])]);
   for (let round = 0; round < 300; round += 1) {
-    const begun = performance.now();
-    for await (const part of speaker(1, true).stream({})) if (part.type === 'text-delta') break;
-    times.get('the bare stream of the provider').push(performance.now() - begun);
+    const startedAt = performance.now();
+    for await (const part of streamingProvider(1, true).stream({})) if (part.type === 'text-delta') break;
+    times.get('the provider alone').push(performance.now() - startedAt);
     for (const { name, open } of rotated(CANDIDATES, round)) {
-      const asked = performance.now();
+      const requestedAt = performance.now();
       const { response, close } = await open(1, true);
       const reader = response.body.getReader();
-      for (let text = ''; !text.includes(WORDS); ) text += Buffer.from((await reader.read()).value);
-      times.get(name).push(performance.now() - asked);
+      for (let text = ''; !text.includes(TEXT); ) text += Buffer.from((await reader.read()).value);
+      times.get(name).push(performance.now() - requestedAt);
       while (!(await reader.read()).done);
       await close();
     }
   }
-  for (const [name, own] of times) console.log(`  ${name}: ${median(own.slice(50)).toFixed(2)} ms`);
+  for (const [name, ownTimes] of times) console.log(`  ${name}: ${median(ownTimes.slice(50)).toFixed(2)} ms`);
 }
 
-/** Memory of turns that wait for their model, each with a reader that has read what there was. */
-async function openStreams() {
+/** Prints the memory of turns that wait for the model while a client has read everything sent so far. */
+async function printStreamMemory() {
   const gate = Promise.withResolvers();
   const provider = {
     chat: () => Promise.reject(new Error('only streams')),
     async *stream() {
-      yield { type: 'text-delta', text: WORDS };
+      yield { type: 'text-delta', text: TEXT };
       await gate.promise;
-      yield { type: 'response', response: { content: WORDS, toolCalls: [], finishReason: 'stop' } };
+      yield { type: 'response', response: { content: TEXT, toolCalls: [], finishReason: 'stop' } };
     },
   };
   const config = { provider, model: 'm' };
@@ -169,19 +167,19 @@ async function openStreams() {
     maxConcurrency: STREAMS + 1,
     config,
   });
-  const handler = createChatHandler({ conversations, authenticate: () => 'somebody' });
-  const begin = async (index) => {
+  const handler = createChatHandler({ conversations, authenticate: () => 'user' });
+  const openStream = async (index) => {
     const reader = (await post(handler, `open${index}`)).body.getReader();
-    for (let text = ''; !text.includes(WORDS); ) text += Buffer.from((await reader.read()).value);
+    for (let text = ''; !text.includes(TEXT); ) text += Buffer.from((await reader.read()).value);
     return reader;
   };
-  const first = await begin('first');
+  const first = await openStream('first');
   const before = memory();
-  const readers = await Promise.all(Array.from({ length: STREAMS }, (_, index) => begin(index)));
+  const readers = await Promise.all(Array.from({ length: STREAMS }, (_, index) => openStream(index)));
   const after = memory();
   const kib = (from, to) => `${((to - from) / STREAMS / 1024).toFixed(1)} KiB`;
   console.log(
-    `  heap ${kib(before.heapUsed, after.heapUsed)} each, process ${kib(before.rss, after.rss)} each`,
+    `  heap ${kib(before.heapUsed, after.heapUsed)} per stream, process ${kib(before.rss, after.rss)} per stream`,
   );
   gate.resolve();
   for (const reader of [first, ...readers]) while (!(await reader.read()).done);
@@ -193,11 +191,11 @@ function memory() {
   return process.memoryUsage();
 }
 
-console.log(`Node ${process.versions.node}\n\nTime to the first words, median of 250:`);
-await firstWords();
-console.log(`\nChunks of a reply of ${CHUNKS.toLocaleString('en')}, as fast as they are read:`);
-await speeds(CHUNKS, false);
-console.log(`\nThe same, each in a turn of the event loop, as a socket gives them:`);
-await speeds(CHUNKS, true);
-console.log(`\n${STREAMS.toLocaleString('en')} open streams, of chats whose model says nothing more:`);
-await openStreams();
+console.log(`Node ${process.versions.node}\n\nTime to the first text, median of 250:`);
+await printFirstTextTimes();
+console.log(`\nChunks per second for a reply of ${CHUNKS.toLocaleString('en')} chunks, without pauses:`);
+await printSpeeds(CHUNKS, false);
+console.log(`\nThe same with each chunk in its own turn of the event loop, as from a socket:`);
+await printSpeeds(CHUNKS, true);
+console.log(`\n${STREAMS.toLocaleString('en')} open streams of chats that wait for the model:`);
+await printStreamMemory();

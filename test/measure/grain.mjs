@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript-6.0';
 
 /**
- * Size and structure of the source in `src` and `decorators`, by the syntax tree of TypeScript:
+ * Measures the size and structure of the source in `src` and `decorators` from the syntax tree of TypeScript:
  *
  * - lines: with comments and blank lines; tokens: leaf nodes of the tree
  * - functions: functions, methods, accessors and constructors with a body
- * - exports: exported names, those of entry points (`index.ts`) left out; "own folder": those that only files of their
- *   own folder import, and no entry point
- * - single importer: files that one file imports, which stands in the same folder
- * - declared twice: exported names that two files declare
+ * - exports: exported names, without those of entry points (`index.ts`); "own folder": exports that only files of the
+ *   same folder import, and no entry point
+ * - single importer: files that exactly one file imports, in the same folder
+ * - declared twice: exported names that more than one file declares
  */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -23,12 +23,13 @@ const arguments_ = new Set(process.argv.slice(2));
 if (arguments_.has('--json')) console.log(JSON.stringify(measure(files)));
 else {
   print('all', measure(files));
-  if (arguments_.has('--by-folder')) for (const [folder, of] of byFolder()) print(folder, measure(of));
+  if (arguments_.has('--by-folder'))
+    for (const [folder, members] of byFolder()) print(folder, measure(members));
   if (arguments_.has('--list')) list();
 }
 
-function measure(of) {
-  const sum = (count) => of.reduce((total, file) => total + count(file), 0);
+function measure(sources) {
+  const sum = (count) => sources.reduce((total, file) => total + count(file), 0);
   const tokens = sum(({ tokens }) => tokens);
   const functions = sum(({ functions }) => functions);
   return {
@@ -36,9 +37,9 @@ function measure(of) {
     tokens,
     functionsPer10000Tokens: Math.round((functions / tokens) * 10_000),
     exports: sum(({ exports }) => exports.length),
-    exportsOfOwnFolder: of.flatMap(exportsOfOwnFolder).length,
-    singleImporterFiles: of.filter(hasSingleImporter).length,
-    namesDeclaredTwice: namesDeclaredTwice(of).length,
+    exportsOfOwnFolder: sources.flatMap(exportsOfOwnFolder).length,
+    singleImporterFiles: sources.filter(hasSingleImporter).length,
+    namesDeclaredTwice: namesDeclaredTwice(sources).length,
   };
 }
 
@@ -59,7 +60,7 @@ function listSources(folder) {
     readdirSync(join(ROOT, folder), { withFileTypes: true, recursive: true })
       .filter((entry) => entry.isFile() && /\.c?ts$/.test(entry.name))
       .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length).replaceAll('\\', '/'))
-      // The inspector's page is a program of its own.
+      // The page of the inspector is a separate program for browsers.
       .filter((path) => !path.startsWith('src/surfaces/inspector/page/'))
       .sort()
   );
@@ -103,7 +104,7 @@ function exportedNames(statement) {
   return names.map((name) => ({ name, isDeclared: true }));
 }
 
-/** Notes what a file takes from another file of the package: `*` for a whole module. */
+/** Records the names that a file imports from another file of the package; `*` is the whole module. */
 function addImport(node, file) {
   let specifier;
   let names = ['*'];
@@ -160,14 +161,14 @@ function isEntryPoint(path) {
   return path.endsWith('/index.ts');
 }
 
-function namesDeclaredTwice(of) {
+function namesDeclaredTwice(sources) {
   const count = new Map();
-  for (const { exports } of of)
+  for (const { exports } of sources)
     for (const { name, isDeclared } of exports) if (isDeclared) count.set(name, (count.get(name) ?? 0) + 1);
   return [...count].filter(([, times]) => times > 1).map(([name]) => name);
 }
 
-/** The folder that a maintainer would choose: `src/run/call`, `src/toolbox/files`, `src/models/openai`. */
+/** The first three levels of folders: `src/run/call`, `src/toolbox/files`, `src/models/openai`. */
 function folderOf(path) {
   const parts = dirname(path).split('/');
   return parts.slice(0, 3).join('/');

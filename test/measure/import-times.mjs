@@ -1,4 +1,4 @@
-// The cost of importing each entry point of the toolbox: files, bytes, and time compared with a bare start of Node.
+// Measures the import of each entry point of the toolbox: files, bytes, and time compared with a start of Node alone.
 // npm run measure:imports
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -12,39 +12,41 @@ const names = Object.keys(entryPoints)
   .sort();
 const imports = ['', 'toolwright', ...names.map((name) => name.replace('.', 'toolwright'))];
 
-/** Tells of every module that is read, CommonJS included, and how many bytes it has. */
+/** Counts the modules that are loaded, including CommonJS, and their bytes. */
 const COUNTING = `
   import { registerHooks } from 'node:module';
   import { statSync } from 'node:fs';
   import { fileURLToPath } from 'node:url';
-  const told = { own: [0, 0], others: [0, 0] };
+  const loaded = { own: [0, 0], others: [0, 0] };
   registerHooks({
     load(url, context, next) {
       if (url.startsWith('file:')) {
-        const of = told[url.includes('/node_modules/') ? 'others' : 'own'];
-        of[0] += 1;
-        of[1] += statSync(fileURLToPath(url)).size;
+        const total = loaded[url.includes('/node_modules/') ? 'others' : 'own'];
+        total[0] += 1;
+        total[1] += statSync(fileURLToPath(url)).size;
       }
       return next(url, context);
     },
   });
   await import(process.argv[1]);
-  console.log(JSON.stringify(told));
+  console.log(JSON.stringify(loaded));
 `;
 
 const times = new Map(imports.map((name) => [name, []]));
-// Turn by turn, so that whatever else the machine does is the same for all.
+// Alternating, so that all imports run under the same load.
 for (let round = 0; round < ROUNDS; round += 1)
   for (const name of imports) times.get(name).push(timeOf(name === '' ? '' : `import '${name}'`));
 
-const bare = median(times.get(''));
-console.log(`A bare start of Node ${process.version}: ${bare.toFixed(0)} ms (median of ${ROUNDS}).\n`);
-console.log('| entry point | files of ours | of other packages | time beside a bare start |');
+const baseline = median(times.get(''));
+console.log(
+  `Node ${process.version} without imports starts in ${baseline.toFixed(0)} ms (median of ${ROUNDS}).\n`,
+);
+console.log('| entry point | own files | files of other packages | additional time |');
 console.log('| --- | --- | --- | --- |');
 for (const name of imports.slice(1)) {
   const { own, others } = JSON.parse(run(COUNTING, name));
-  const more = median(times.get(name)) - bare;
-  console.log(`| \`${name}\` | ${sizeOf(own)} | ${sizeOf(others)} | ${more.toFixed(0)} ms more |`);
+  const difference = median(times.get(name)) - baseline;
+  console.log(`| \`${name}\` | ${sizeOf(own)} | ${sizeOf(others)} | ${difference.toFixed(0)} ms |`);
 }
 
 function timeOf(program) {
@@ -53,8 +55,8 @@ function timeOf(program) {
   return performance.now() - start;
 }
 
-function run(program, ...words) {
-  return execFileSync(process.execPath, ['--input-type=module', '-e', program, ...words], {
+function run(program, ...programArguments) {
+  return execFileSync(process.execPath, ['--input-type=module', '-e', program, ...programArguments], {
     cwd: root,
     encoding: 'utf8',
   });
@@ -65,5 +67,5 @@ function sizeOf([files, bytes]) {
 }
 
 function median(values) {
-  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)];
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 }

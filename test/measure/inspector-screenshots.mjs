@@ -1,4 +1,4 @@
-// Writes the screenshots of docs/guides/inspector.md, out of the real page over a small shop: npm run screenshots
+// Writes the screenshots of docs/guides/inspector.md from the real page and example tools: npm run screenshots
 import { once } from 'node:events';
 import { mkdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,7 +15,7 @@ const { connectMcp, createMcpServer, followMcpTools } = await load('src/surfaces
 const { MemoryRunStore } = await load('src/durable/stores/index.js');
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const MOST_BYTES = 150_000;
+const MAX_BYTES = 150_000;
 
 const item = {
   type: 'object',
@@ -157,7 +157,7 @@ const REPLIES = [
   },
 ];
 
-/** A model that says the same in every conversation, at the speed of one. */
+/** A model with fixed replies at a realistic speed. */
 function shopModel() {
   return {
     async chat(request) {
@@ -190,7 +190,7 @@ const { url } = await inspector.listen();
 const page = (path) => `${url.replace(/#.*/, '')}#/${path}`;
 
 const headers = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
-const ask = async (path, body) =>
+const requestApi = async (path, body) =>
   (
     await fetch(`${url.replace(/#.*/, '')}api/${path}`, {
       method: body ? 'POST' : 'GET',
@@ -199,12 +199,12 @@ const ask = async (path, body) =>
     })
   ).json();
 
-/** Somebody approves it, a while later. */
+/** Approves the pending call of a run and waits until the run has completed. */
 async function approve(runId) {
-  const { runs } = await ask('pending');
+  const { runs } = await requestApi('pending');
   const { pending } = runs.find((waiting) => waiting.runId === runId);
-  await ask('answers', { runId, answers: [{ id: pending[0].id, approved: true }] });
-  while ((await ask(`runs/${runId}`)).status !== 'completed') await pause(20);
+  await requestApi('answers', { runId, answers: [{ id: pending[0].id, approved: true }] });
+  while ((await requestApi(`runs/${runId}`)).status !== 'completed') await pause(20);
 }
 
 const PROMPT = 'Order two more of the lamps that I bought last time';
@@ -222,32 +222,32 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
 });
 
-async function shoot(name, path, { width = 1200, height = 800, colorScheme = 'light', act } = {}) {
+async function takeScreenshot(name, path, { width = 1200, height = 800, colorScheme = 'light', act } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme });
   const tab = await context.newPage();
   await tab.goto(url);
   await tab.goto(page(path));
   await tab.getByRole('heading', { level: 1 }).first().waitFor();
   await act(tab);
-  // The page takes what it shows from the server, bit by bit.
+  // The page loads its content in several requests.
   await pause(300);
   const file = join(folder, `inspector-${name}.png`);
   await tab.screenshot({ path: file });
   await context.close();
   const { size } = statSync(file);
   process.stdout.write(`${file.slice(root.length + 1)}: ${size} bytes\n`);
-  if (size > MOST_BYTES) process.exitCode = 1;
+  if (size > MAX_BYTES) process.exitCode = 1;
 }
 
-/** Begins a chat, up to the approval. */
-async function ordering(tab) {
+/** Chats until the approval is requested. */
+async function requestOrder(tab) {
   await tab.getByLabel('Message', { exact: true }).fill(PROMPT);
   await tab.getByRole('button', { name: 'Send' }).click();
   await tab.getByRole('button', { name: 'Approve place_order' }).waitFor();
 }
 
-async function ordered(tab) {
-  await ordering(tab);
+async function completeOrder(tab) {
+  await requestOrder(tab);
   await tab.getByRole('button', { name: 'Approve place_order' }).click();
   await tab.getByText('completed').waitFor();
 }
@@ -267,30 +267,30 @@ async function call(tab) {
 
 const NARROW = { width: 360, height: 760 };
 
-await shoot('tool', 'tools/place_order', { act: fillOrder });
-await shoot('call', 'tools/find_orders', { height: 960, act: call, colorScheme: 'dark' });
-await shoot('run', `runs/${runId}`, {
+await takeScreenshot('tool', 'tools/place_order', { act: fillOrder });
+await takeScreenshot('call', 'tools/find_orders', { height: 960, act: call, colorScheme: 'dark' });
+await takeScreenshot('run', `runs/${runId}`, {
   colorScheme: 'dark',
   act: (tab) => tab.getByRole('button', { name: /send_mail/ }).click(),
 });
-await shoot('pending', 'pending', {
+await takeScreenshot('pending', 'pending', {
   act: async (tab) => {
     await tab.getByRole('button', { name: 'Edit arguments' }).click();
     await tab.getByLabel('sku required').waitFor();
   },
 });
-await shoot('chat', 'chat', { act: ordering });
-await shoot('chat-dark', 'chat', { act: ordered, colorScheme: 'dark' });
-await shoot('narrow', 'tools/place_order', { ...NARROW, act: fillOrder });
-await shoot('chat-narrow', 'chat', { ...NARROW, act: ordering });
-await shoot('run-narrow', `runs/${runId}`, {
+await takeScreenshot('chat', 'chat', { act: requestOrder });
+await takeScreenshot('chat-dark', 'chat', { act: completeOrder, colorScheme: 'dark' });
+await takeScreenshot('narrow', 'tools/place_order', { ...NARROW, act: fillOrder });
+await takeScreenshot('chat-narrow', 'chat', { ...NARROW, act: requestOrder });
+await takeScreenshot('run-narrow', `runs/${runId}`, {
   ...NARROW,
   colorScheme: 'dark',
   act: (tab) => tab.getByText('Timeline').waitFor(),
 });
 
-// Tools of other servers, one of which has stopped since.
-const serving = await Promise.all(
+// Tools of two MCP servers, the second of which is stopped.
+const mcpServers = await Promise.all(
   ['carrier', 'accounting'].map(async (prefix) => {
     const look = defineTool({
       name: 'look_up',
@@ -301,17 +301,17 @@ const serving = await Promise.all(
     const server = createServer(mcp.node).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const connect = connectMcp({ url: `http://127.0.0.1:${server.address().port}/mcp` });
-    const following = await followMcpTools(tools, connect, { prefix });
-    return { following, close: () => mcp.close().finally(() => server.close()) };
+    const connection = await followMcpTools(tools, connect, { prefix });
+    return { connection, close: () => mcp.close().finally(() => server.close()) };
   }),
 );
-const [, accounting] = serving;
+const [, accounting] = mcpServers;
 await accounting.close();
-await accounting.following.refresh().catch(() => {});
-await shoot('connections', 'tools', {
+await accounting.connection.refresh().catch(() => {});
+await takeScreenshot('connections', 'tools', {
   act: (tab) => tab.getByRole('list', { name: 'Connections' }).waitFor(),
 });
 
 await browser.close();
-for (const { following, close } of serving) await Promise.all([following.close(), close()]);
+for (const { connection, close } of mcpServers) await Promise.all([connection.close(), close()]);
 await inspector.close();

@@ -1,18 +1,17 @@
 /*
- * Measures started work on engines against real services:
+ * Measures jobs on engines with real services:
  *
  *   node test/measure/jobs.mjs [jobs] [rounds]        (default 2000 and 5; needs `npm run build`)
  *
- * - jobs per second of plain BullMQ and plain pg-boss, of our engines alone, and of the whole path (a call that starts
- *   the work, the outbox in PostgreSQL, the engine, the tool as a call, its result in PostgreSQL, the completion): the
- *   same payload, the same number of jobs at the same time, all enqueued first and then done, in rounds that take turns;
- *   medians, and the median of ours ÷ plain within a round. The whole path is also compared with a plain engine whose
- *   user inserts a row of PostgreSQL before each job, as the outbox does;
- * - the whole path beside 1,000 jobs of a tool that the worker lacks, ÷ without them, in rounds that take turns;
+ * - jobs per second of BullMQ and pg-boss alone, of our engines, and of the whole path (call, outbox in PostgreSQL,
+ *   engine, tool, result in PostgreSQL, completion). Payload, number of jobs and concurrency are the same; all jobs are
+ *   enqueued first and then executed. Variants alternate within a round; the table has medians, and the median of the
+ *   ratios within a round. The whole path is also compared with a package whose user inserts a row for each job;
+ * - the whole path with and without 1,000 queued jobs of a tool that the worker does not have;
  * - the whole path with engines and stores in the process;
- * - 1, 2 and 4 worker processes that do a tool which sleeps.
+ * - 1, 2 and 4 worker processes that execute a tool which sleeps.
  *
- * Services: TOOLWRIGHT_TEST_REDIS and TOOLWRIGHT_TEST_POSTGRES, or those on the usual ports of 127.0.0.1.
+ * Services: TOOLWRIGHT_TEST_REDIS and TOOLWRIGHT_TEST_POSTGRES, or the default ports of 127.0.0.1.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -56,43 +55,43 @@ const payloadOf = (id) => ({
   callId: 'call_1',
 });
 
-/** So many ids, and what is called with each and resolves when all were. */
-function countTo(count) {
+/** `all` resolves when `count` has been called as often as expected. */
+function createCounter(expected) {
   const { promise, resolve } = Promise.withResolvers();
-  let left = count;
-  const one = () => {
-    left -= 1;
-    if (left === 0) resolve();
+  let remaining = expected;
+  const count = () => {
+    remaining -= 1;
+    if (remaining === 0) resolve();
   };
-  return { all: promise, one };
+  return { all: promise, count };
 }
 
-async function inTurns(count, send) {
+async function sendConcurrently(count, send) {
   let next = 0;
-  const line = async () => {
+  const sendNext = async () => {
     while (next < count) {
       next += 1;
       await send(`job-${next}`);
     }
   };
-  await Promise.all(Array.from({ length: CONCURRENCY }, line));
+  await Promise.all(Array.from({ length: CONCURRENCY }, sendNext));
 }
 
-/** Milliseconds that enqueueing and doing take. */
+/** Returns the milliseconds for enqueueing and for executing all jobs. */
 async function time({ send, work }) {
-  const begun = performance.now();
-  await inTurns(JOBS, send);
+  const startedAt = performance.now();
+  await sendConcurrently(JOBS, send);
   const sent = performance.now();
-  const { all, one } = countTo(JOBS);
-  const close = await work(one);
+  const { all, count } = createCounter(JOBS);
+  const worker = await work(count);
   await all;
-  await close.drain();
+  await worker.drain();
   const done = performance.now();
-  await close.rest();
-  return { sendMs: sent - begun, doMs: done - sent };
+  await worker.close();
+  return { sendMs: sent - startedAt, executeMs: done - sent };
 }
 
-const bare = {
+const plainEngines = {
   async 'BullMQ on Redis'() {
     return plainBullmq({ connection });
   },
@@ -107,14 +106,14 @@ const bare = {
     await boss.createQueue(name, { heartbeatSeconds: 30 });
     return {
       send: (id) => boss.send(name, { job: payloadOf(id) }, { id: crypto.randomUUID() }),
-      work: async (one) => {
+      work: async (count) => {
         const options = { batchSize: CONCURRENCY, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
         await boss.work(name, options, async (jobs) => {
-          for (const _ of jobs) one();
+          for (const _ of jobs) count();
         });
         return {
           drain: () => boss.offWork(name, { wait: true }),
-          rest: () => boss.stop({ graceful: false }),
+          close: () => boss.stop({ graceful: false }),
         };
       },
     };
@@ -127,14 +126,14 @@ function plainBullmq(options, backend) {
   return {
     send: (id) =>
       queue.add('send_mail', { job: payloadOf(id) }, { jobId: id, removeOnComplete: { age: 86_400 } }),
-    work: async (one) => {
-      const worker = new Worker(name, async () => one(), { ...options, concurrency: CONCURRENCY }, backend);
-      return { drain: () => worker.close(), rest: () => queue.close() };
+    work: async (count) => {
+      const worker = new Worker(name, async () => count(), { ...options, concurrency: CONCURRENCY }, backend);
+      return { drain: () => worker.close(), close: () => queue.close() };
     },
   };
 }
 
-/** The same with a row of PostgreSQL for each job, as a program without an outbox of ours stores its own. */
+/** Inserts a row in PostgreSQL for each job, as an application with its own outbox does. */
 async function withRows({ send, work }) {
   const pool = new pg.Pool({ connectionString: postgres, max: 10 });
   const table = `${schema}${newName().replaceAll('-', '_')}`;
@@ -144,9 +143,9 @@ async function withRows({ send, work }) {
       await pool.query(`INSERT INTO ${table}.jobs VALUES ($1, $2)`, [id, payloadOf(id)]);
       await send(id);
     },
-    work: async (one) => {
-      const { drain, rest } = await work(one);
-      return { drain, rest: () => Promise.all([rest(), pool.end()]) };
+    work: async (count) => {
+      const { drain, close } = await work(count);
+      return { drain, close: () => Promise.all([close(), pool.end()]) };
     },
   };
 }
@@ -158,33 +157,33 @@ const engines = {
   'pg-boss': (queue) => pgBossEngine({ connection: postgres, schema, queue }),
 };
 
-function ours(open) {
+function ownEngine(open) {
   const engine = open(newName());
   return {
     send: (id) => engine.enqueue(payloadOf(id)),
-    work: async (one) => {
-      const worker = await engine.work({ concurrency: CONCURRENCY, handle: async () => one() });
-      return { drain: () => worker.close(), rest: () => engine.close() };
+    work: async (count) => {
+      const worker = await engine.work({ concurrency: CONCURRENCY, handle: async () => count() });
+      return { drain: () => worker.close(), close: () => engine.close() };
     },
   };
 }
 
-/** All of it: calls that start work, workers that do it as calls, results that are recorded. */
-function whole(engine, store) {
-  const { counted, tool } = countedTool();
+/** The whole path: calls that start jobs, workers that execute them as calls, and stored results. */
+function wholePath(engine, store) {
+  const { counter, tool } = countingTool();
   const tools = new ToolRegistry({ engine, store }).register(tool);
-  const foreign = defineTool({ ...tool, name: 'foreign' });
-  const all = new ToolRegistry({ engine, store }).register(foreign);
+  const foreignTool = defineTool({ ...tool, name: 'foreign' });
+  const allTools = new ToolRegistry({ engine, store }).register(foreignTool);
   return {
     sendForeign: (id) =>
-      all.executeWithContext('foreign', payloadOf(id).arguments, { callId: `foreign-${id}` }),
+      allTools.executeWithContext('foreign', payloadOf(id).arguments, { callId: `foreign-${id}` }),
     send: (id) => tools.executeWithContext('send_mail', payloadOf(id).arguments, { callId: id }),
-    work: async (one) => {
-      counted.one = one;
+    work: async (count) => {
+      counter.count = count;
       const worker = await runJobs({ engine, store, tools, concurrency: CONCURRENCY });
       return {
         drain: () => worker.close(),
-        rest: async () => {
+        close: async () => {
           await engine.close();
           await store.close?.();
         },
@@ -193,41 +192,48 @@ function whole(engine, store) {
   };
 }
 
-function countedTool() {
-  const counted = { one: () => {} };
+function countingTool() {
+  const counter = { count: () => {} };
   const text = { type: 'string' };
   const parameters = { type: 'object', properties: { to: text, subject: text, text } };
   const execute = () => {
-    counted.one();
+    counter.count();
     return 'sent';
   };
   return {
-    counted,
-    tool: defineTool({ name: 'send_mail', description: 'Sends', background: true, parameters, execute }),
+    counter,
+    tool: defineTool({
+      name: 'send_mail',
+      description: 'Sends a mail',
+      background: true,
+      parameters,
+      execute,
+    }),
   };
 }
 
-const median = (list) => [...list].sort((one, other) => one - other)[Math.floor(list.length / 2)];
+const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 const rate = (ms) => Math.round((JOBS / ms) * 1000);
-const medianRate = (times, part) => rate(median(times.map((each) => each[part])));
-const totalOf = ({ sendMs, doMs }) => sendMs + doMs;
+const medianRate = (times, part) => rate(median(times.map((time) => time[part])));
+const totalOf = ({ sendMs, executeMs }) => sendMs + executeMs;
 
 async function compare() {
   console.log(
-    `\n${JOBS} jobs, ${CONCURRENCY} at a time, medians of ${ROUNDS} rounds in turn: jobs per second, enqueued and done\n`,
+    `\n${JOBS} jobs, concurrency ${CONCURRENCY}, medians of ${ROUNDS} rounds: jobs per second, enqueued and executed\n`,
   );
   console.log(
-    '| engine | plain | our engine | ÷ plain | plain with rows | whole path, PostgreSQL store | ÷ plain | ÷ plain with rows | of it enqueued | done |',
+    '| engine | plain | our engine | ÷ plain | plain with rows | whole path, PostgreSQL store | ÷ plain ' +
+      '| ÷ plain with rows | whole path: enqueueing | whole path: executing |',
   );
   console.log('| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |');
-  for (const [name, plain] of Object.entries(bare)) {
+  for (const [name, plain] of Object.entries(plainEngines)) {
     const times = { plain: [], ours: [], rows: [], whole: [] };
     for (let round = 0; round <= ROUNDS; round += 1) {
       const plainTime = await time(await plain());
-      const ourTime = await time(ours(engines[name]));
+      const ourTime = await time(ownEngine(engines[name]));
       const rowsTime = await time(await withRows(await plain()));
-      const wholeTime = await time(whole(engines[name](newName()), postgresStore()));
-      // The first one warms up.
+      const wholeTime = await time(wholePath(engines[name](newName()), postgresStore()));
+      // The first round warms up.
       if (round === 0) continue;
       times.plain.push(plainTime);
       times.ours.push(ourTime);
@@ -236,7 +242,7 @@ async function compare() {
     }
     const both = (list) => rate(median(list.map(totalOf)));
     const ratio = (list, to = times.plain) =>
-      median(list.map((each, index) => totalOf(to[index]) / totalOf(each))).toFixed(2);
+      median(list.map((time, index) => totalOf(to[index]) / totalOf(time))).toFixed(2);
     const cells = [
       both(times.plain),
       both(times.ours),
@@ -246,86 +252,93 @@ async function compare() {
       ratio(times.whole),
       ratio(times.whole, times.rows),
       medianRate(times.whole, 'sendMs'),
-      medianRate(times.whole, 'doMs'),
+      medianRate(times.whole, 'executeMs'),
     ];
     console.log(`| ${name} | ${cells.join(' | ')} |`);
   }
 }
 
-/** What a worker does of its own, enqueued after jobs of a tool that it lacks. */
-async function besideForeign() {
+/** Compares executing jobs alone with executing them after queued jobs of a tool that the worker does not have. */
+async function compareWithForeignJobs() {
   console.log(
-    `\nThe whole path, done, beside ${FOREIGN} jobs of a tool that the worker lacks: jobs per second\n`,
+    `\nThe whole path, executing, with ${FOREIGN} queued jobs of a tool that the worker does not have: jobs per second\n`,
   );
-  console.log('| engine | without | beside them | ÷ without |\n| --- | ---: | ---: | ---: |');
+  console.log('| engine | without | with | ÷ without |\n| --- | ---: | ---: | ---: |');
   for (const name of Object.keys(engines)) {
-    const times = { without: [], beside: [] };
+    const times = { without: [], with: [] };
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const foreign of [0, FOREIGN]) {
-        const path = whole(engines[name](newName()), postgresStore());
-        await inTurns(foreign, path.sendForeign);
-        times[foreign === 0 ? 'without' : 'beside'].push(await time(path));
+        const path = wholePath(engines[name](newName()), postgresStore());
+        await sendConcurrently(foreign, path.sendForeign);
+        times[foreign === 0 ? 'without' : 'with'].push(await time(path));
       }
     }
-    const ratio = median(times.without.map(({ doMs }, index) => doMs / times.beside[index].doMs));
-    const cells = [medianRate(times.without, 'doMs'), medianRate(times.beside, 'doMs'), ratio.toFixed(2)];
+    const ratio = median(
+      times.without.map(({ executeMs }, index) => executeMs / times.with[index].executeMs),
+    );
+    const cells = [
+      medianRate(times.without, 'executeMs'),
+      medianRate(times.with, 'executeMs'),
+      ratio.toFixed(2),
+    ];
     console.log(`| ${name} | ${cells.join(' | ')} |`);
   }
 }
 
-async function compareWhole() {
-  console.log('\nThe same as calls of a background tool, with a store, in one process: jobs per second\n');
-  console.log('| engine | store | started | done |\n| --- | --- | ---: | ---: |');
+async function measureInProcess() {
+  console.log('\nCalls of a background tool with engine, store and worker in one process: jobs per second\n');
+  console.log('| engine | store | started | executed |\n| --- | --- | ---: | ---: |');
   const pairs = [
     ['in the process', 'memory', () => new MemoryJobEngine(), () => new MemoryRunStore()],
     ['in the process', 'SQLite', () => new MemoryJobEngine(), () => new SqliteRunStore({ path: ':memory:' })],
     ['BullMQ on Redis', 'memory', () => engines['BullMQ on Redis'](newName()), () => new MemoryRunStore()],
   ];
-  for (const [engine, store, open, keep] of pairs) {
+  for (const [engine, store, openEngine, openStore] of pairs) {
     const times = [];
-    for (let round = 0; round < 3; round += 1) times.push(await time(whole(open(), keep())));
-    console.log(`| ${engine} | ${store} | ${medianRate(times, 'sendMs')} | ${medianRate(times, 'doMs')} |`);
+    for (let round = 0; round < 3; round += 1) times.push(await time(wholePath(openEngine(), openStore())));
+    console.log(
+      `| ${engine} | ${store} | ${medianRate(times, 'sendMs')} | ${medianRate(times, 'executeMs')} |`,
+    );
   }
 }
 
 function postgresStore() {
-  const own = newName().replaceAll('-', '_');
-  return new PostgresRunStore({ connectionString: postgres, schema: own });
+  return new PostgresRunStore({ connectionString: postgres, schema: newName().replaceAll('-', '_') });
 }
 
-async function scale() {
+async function measureScaling() {
   console.log(
-    `\nWorker processes that do a tool which sleeps ${SLEEP_MS} ms, ${SLEEPERS} at a time each (${(1000 / SLEEP_MS) * SLEEPERS} jobs per second at most)\n`,
+    `\nWorker processes with a tool that sleeps ${SLEEP_MS} ms, concurrency ${SLEEPERS} (at most ${(1000 / SLEEP_MS) * SLEEPERS} jobs per second each)\n`,
   );
   console.log('| engine | 1 worker | 2 | 4 | 4 ÷ 1 |\n| --- | ---: | ---: | ---: | ---: |');
   for (const name of ['BullMQ on Redis', 'pg-boss']) {
     const rates = [];
-    for (const workers of [1, 2, 4]) rates.push(await scaled(name, workers));
-    const [one, two, four] = rates.map((each) => each.toFixed(1));
+    for (const workers of [1, 2, 4]) rates.push(await rateWithWorkers(name, workers));
+    const [one, two, four] = rates.map((jobsPerSecond) => jobsPerSecond.toFixed(1));
     console.log(`| ${name} | ${one} | ${two} | ${four} | ${(rates[2] / rates[0]).toFixed(2)} |`);
   }
 }
 
-/** Jobs per second from the first to the last that is done. */
-async function scaled(name, workers) {
+/** Returns the jobs per second until the last job has completed. */
+async function rateWithWorkers(name, workers) {
   const queue = newName();
   const engine = engines[name](queue);
-  const count = workers * SLEEPERS * 20;
+  const total = workers * SLEEPERS * 20;
   const times = [];
-  const { all, one } = countTo(count);
+  const { all, count } = createCounter(total);
   await engine.subscribe(({ type }) => {
     if (type !== 'end') return;
     times.push(performance.now());
-    one();
+    count();
   });
   const children = await Promise.all(Array.from({ length: workers }, () => startWorker(name, queue)));
-  await Promise.all(Array.from({ length: count }, (_, index) => engine.enqueue(payloadOf(`s-${index}`))));
-  const since = performance.now();
+  await Promise.all(Array.from({ length: total }, (_, index) => engine.enqueue(payloadOf(`s-${index}`))));
+  const enqueuedAt = performance.now();
   await all;
-  const seconds = (times.at(-1) - since) / 1000;
+  const seconds = (times.at(-1) - enqueuedAt) / 1000;
   for (const child of children) child.kill('SIGKILL');
   await engine.close();
-  return count / seconds;
+  return total / seconds;
 }
 
 async function startWorker(name, queue) {
@@ -334,13 +347,13 @@ async function startWorker(name, queue) {
   return child;
 }
 
-/** A worker of the third table: its jobs are in no store but one of its own, which takes what comes. */
-async function beWorker([name, queue, ownSchema]) {
+/** A worker process of the last table. Its own store adds each job when the worker begins it. */
+async function runWorker([name, queue, ownSchema]) {
   const engine =
     name === 'pg-boss'
       ? pgBossEngine({ connection: postgres, schema: ownSchema, queue })
       : bullmqEngine({ connection, queue });
-  const { tool } = countedTool();
+  const { tool } = countingTool();
   const sleeping = defineTool({
     ...tool,
     execute: () => new Promise((resolve) => setTimeout(() => resolve('sent'), SLEEP_MS)),
@@ -362,9 +375,9 @@ async function main() {
   await runMigrations(client, bullSchema);
   try {
     await compare();
-    await besideForeign();
-    await compareWhole();
-    await scale();
+    await compareWithForeignJobs();
+    await measureInProcess();
+    await measureScaling();
   } finally {
     const { rows } = await client.query('SELECT nspname FROM pg_namespace WHERE nspname LIKE $1', [
       `${schema}%`,
@@ -374,5 +387,5 @@ async function main() {
   }
 }
 
-if (process.argv[2] === 'worker') await beWorker(process.argv.slice(3));
+if (process.argv[2] === 'worker') await runWorker(process.argv.slice(3));
 else await main();

@@ -1,4 +1,5 @@
-// How much broken JSON is read as most repairers read it, and that nothing is completed that was cut in a value.
+// Compares the repair of broken JSON with the result of most repair libraries. JSON that was cut off inside a value
+// must be rejected.
 // npm run measure:json -- <folder with json-repair.jsonl>
 import { isDeepStrictEqual } from 'node:util';
 import { losesDigits } from '../../dist/src/core/kernel/exact-json.js';
@@ -12,18 +13,20 @@ const objects = rows.filter(
 const outcomes = objects.map(({ input, value }) => {
   const read = readArguments(input);
   if (!read.ok)
-    return { input, outcome: read.message.includes('cut off') ? 'refused as cut off' : 'refused' };
-  return { input, outcome: isDeepStrictEqual(asNumbers(read.value), value) ? 'right' : 'different' };
+    return { input, outcome: read.message.includes('cut off') ? 'rejected as cut off' : 'rejected' };
+  return { input, outcome: isDeepStrictEqual(asNumbers(read.value), value) ? 'correct' : 'different' };
 });
-// Long integers are kept as text; most repairers round them.
+// We read integers beyond the safe range as text; most libraries round them.
 function asNumbers(value) {
   return JSON.parse(JSON.stringify(value), (_key, part) => (losesDigits(part) ? Number(part) : part));
 }
 const count = (wanted) => outcomes.filter(({ outcome }) => outcome === wanted).length;
-const whole = outcomes.length - count('refused as cut off');
+const complete = outcomes.length - count('rejected as cut off');
 for (const { input, outcome } of outcomes)
-  if (outcome !== 'right') console.log(`${outcome}: ${JSON.stringify(input).slice(0, 100)}`);
+  if (outcome !== 'correct') console.log(`${outcome}: ${JSON.stringify(input).slice(0, 100)}`);
 console.log(
-  `${rows.length} rows, ${objects.length} with an object, ${count('refused as cut off')} refused as cut inside a value`,
+  `${rows.length} rows, ${objects.length} with an object, ${count('rejected as cut off')} rejected as cut off inside a value`,
 );
-console.log(`${count('right')} of ${whole} others right (${((100 * count('right')) / whole).toFixed(1)} %)`);
+console.log(
+  `${count('correct')} of the other ${complete} correct (${((100 * count('correct')) / complete).toFixed(1)} %)`,
+);

@@ -1,4 +1,4 @@
-// How far the checks agree with the JSON Schema Test Suite, interpreted, as generated code and with errors.
+// Compares validation (interpreted, as generated code, and with errors) with the JSON Schema Test Suite.
 // npm run measure:schemas -- <folder with the suite's `tests`>
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { schemaFaults } from '../../dist/src/tools/checking/schema-faults.js';
 
 const folder = join(process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.', 'tests');
 if (!existsSync(folder)) {
-  console.log(`${folder} is not there: nothing measured.`);
+  console.log(`${folder} does not exist; nothing was measured.`);
   process.exit(0);
 }
 const DRAFTS = {
@@ -33,30 +33,30 @@ for (const [draft, $schema] of Object.entries(DRAFTS)) {
     .flatMap((path) =>
       JSON.parse(readFileSync(join(folder, draft, path), 'utf8')).map((group) => ({ ...group, path })),
     );
-  // Other files' schemas are not loaded, booleans are not parameters, and what is refused at start-up is not asked.
-  const asked = groups.filter(
+  // Skips schemas that refer to other files, boolean schemas, and schemas that are rejected at start-up.
+  const measured = groups.filter(
     ({ schema, path }) =>
       typeof schema === 'object' &&
       !JSON.stringify(schema).includes('localhost:1234') &&
       !path.includes('optional') &&
       schemaFaults({ $schema, ...schema }).length === 0,
   );
-  const tests = asked.reduce((sum, group) => sum + group.tests.length, 0);
-  console.log(`${draft}: ${asked.length} of ${groups.length} schemas, ${tests} values`);
-  for (const [engine, make] of Object.entries(ENGINES)) {
-    const wrong = asked.flatMap(({ schema, path, description, tests: values }) =>
+  const tests = measured.reduce((sum, group) => sum + group.tests.length, 0);
+  console.log(`${draft}: ${measured.length} of ${groups.length} schemas, ${tests} values`);
+  for (const [engine, compile] of Object.entries(ENGINES)) {
+    const failures = measured.flatMap(({ schema, path, description, tests: values }) =>
       values
-        .filter(({ data, valid }) => verdict(make, { $schema, ...schema }, data) !== valid)
+        .filter(({ data, valid }) => isValid(compile, { $schema, ...schema }, data) !== valid)
         .map((value) => `${path}: ${description}: ${value.description}`),
     );
-    console.log(`  ${engine}: ${tests - wrong.length} right, ${wrong.length} wrong`);
-    if (process.argv.includes('--list')) for (const line of wrong) console.log(`    ${line}`);
+    console.log(`  ${engine}: ${tests - failures.length} correct, ${failures.length} wrong`);
+    if (process.argv.includes('--list')) for (const line of failures) console.log(`    ${line}`);
   }
 }
 
-function verdict(make, schema, value) {
+function isValid(compile, schema, value) {
   try {
-    return make(schema)(value);
+    return compile(schema)(value);
   } catch (error) {
     return error.message;
   }

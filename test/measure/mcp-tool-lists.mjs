@@ -1,5 +1,5 @@
-// Tool lists of real MCP servers, imported over HTTP, validated, and exported again over HTTP by both revisions:
-// schemas and descriptions must come out byte for byte.
+// Imports tool lists of real MCP servers over HTTP, validates calls, and serves the tools again in both protocol
+// revisions: schemas and descriptions must be identical byte for byte.
 // npm run measure:mcp -- <folder with the tool lists, or with mcp-tool-lists/>
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -8,61 +8,66 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { ToolRegistry } from '../../dist/src/index.js';
 import { createMcpServer, mcpTools } from '../../dist/src/surfaces/mcp/index.js';
 
-const given = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
-const folder = [join(given, 'mcp-tool-lists'), given].find(
-  (path) => existsSync(path) && readdirSync(path).some((name) => name.endsWith('.json')),
+const path = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
+const folder = [join(path, 'mcp-tool-lists'), path].find(
+  (candidate) => existsSync(candidate) && readdirSync(candidate).some((name) => name.endsWith('.json')),
 );
 if (folder === undefined) {
-  console.log(`${given} has no tool lists: nothing measured.`);
+  console.log(`${path} contains no tool lists; nothing was measured.`);
   process.exit(0);
 }
 
-const ERAS = { '2025-11-25': 'legacy', '2026-07-28': { pin: '2026-07-28' } };
-const AS_SENT = { '~standard': { version: 1, vendor: 'measure', validate: (value) => ({ value }) } };
-const total = { tools: 0, imported: 0, usable: 0, equal: 0 };
+const REVISIONS = { '2025-11-25': 'legacy', '2026-07-28': { pin: '2026-07-28' } };
+const ANY_RESULT = { '~standard': { version: 1, vendor: 'measure', validate: (value) => ({ value }) } };
+const total = { tools: 0, imported: 0, validated: 0, equal: 0 };
 for (const file of readdirSync(folder).filter((name) => name.endsWith('.json'))) {
   const { server: name, tools } = JSON.parse(readFileSync(join(folder, file), 'utf8'));
-  const source = await listen(answering(tools));
-  const client = await connect(source.url, ERAS['2025-11-25']);
+  const source = await listen(toolListHandler(tools));
+  const client = await connect(source.url, REVISIONS['2025-11-25']);
   const imported = await mcpTools(client, { prefix: name });
   const registry = new ToolRegistry().register(...imported);
-  const usable = await Promise.all(imported.map(isUsable));
-  const equal = await Promise.all(Object.values(ERAS).map((mode) => equalOnes(registry, mode, tools)));
-  add({ tools: tools.length, imported: imported.length, usable: count(usable), equal: Math.min(...equal) });
-  console.log(`${name}: ${tools.length} tools, ${Math.min(...equal)} byte for byte`);
+  const validated = await Promise.all(imported.map(validatesCalls));
+  const equal = await Promise.all(Object.values(REVISIONS).map((mode) => countEqual(registry, mode, tools)));
+  addToTotal({
+    tools: tools.length,
+    imported: imported.length,
+    validated: count(validated),
+    equal: Math.min(...equal),
+  });
+  console.log(`${name}: ${tools.length} tools, ${Math.min(...equal)} identical`);
   await client.close();
   source.close();
 }
 console.log(
-  `${total.imported} of ${total.tools} tools imported, ${total.usable} with a schema that validates, ` +
-    `${total.equal} re-exported byte for byte`,
+  `${total.imported} of ${total.tools} tools imported, ${total.validated} with validated calls, ` +
+    `${total.equal} served again byte for byte`,
 );
-process.exitCode = total.equal === total.tools && total.usable === total.tools ? 0 : 1;
+process.exitCode = total.equal === total.tools && total.validated === total.tools ? 0 : 1;
 
-/** Whether calls are checked against the schema: no arguments at all are either right or a fault of the model's. */
-async function isUsable(tool) {
+/** Whether calls are validated: empty arguments must be accepted or rejected as a mistake of the model. */
+async function validatesCalls(tool) {
   const registry = new ToolRegistry().register({ ...tool, execute: () => 'ran', output: undefined });
   const { isError, error } = await registry.execute(tool.name, {});
   return !isError || error.name === 'InvalidArguments';
 }
 
-/** How many of the tools are exported as they were imported. */
-async function equalOnes(registry, mode, sent) {
+/** Counts the tools that are served exactly as they were imported. */
+async function countEqual(registry, mode, original) {
   const mcp = createMcpServer(registry, { pageSize: 7 });
-  const served = await listen(mcp.node);
-  const client = await connect(served.url, mode);
-  const shown = [];
+  const endpoint = await listen(mcp.node);
+  const client = await connect(endpoint.url, mode);
+  const listed = [];
   let cursor;
   do {
     const params = cursor === undefined ? {} : { cursor };
-    const page = await client.request({ method: 'tools/list', params }, AS_SENT);
-    shown.push(...page.tools);
+    const page = await client.request({ method: 'tools/list', params }, ANY_RESULT);
+    listed.push(...page.tools);
     cursor = page.nextCursor;
   } while (cursor !== undefined);
   await client.close();
   await mcp.close();
-  served.close();
-  return count(sent.map((tool, position) => bytesOf(tool) === bytesOf(shown[position] ?? {})));
+  endpoint.close();
+  return count(original.map((tool, position) => bytesOf(tool) === bytesOf(listed[position] ?? {})));
 }
 
 function bytesOf({ description, inputSchema, outputSchema }) {
@@ -75,8 +80,8 @@ async function connect(url, mode) {
   return client;
 }
 
-/** A server that says these tools, as the bytes that they are. */
-function answering(tools) {
+/** Handles requests like an MCP server with exactly these tools. */
+function toolListHandler(tools) {
   const results = {
     initialize: {
       protocolVersion: '2025-11-25',
@@ -107,7 +112,7 @@ async function listen(handler) {
   return { url, close };
 }
 
-function add(figures) {
+function addToTotal(figures) {
   for (const [name, figure] of Object.entries(figures)) total[name] += figure;
 }
 

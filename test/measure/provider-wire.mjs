@@ -1,15 +1,15 @@
 /*
- * Measures `toolwright/openai` against recorded bodies: each is served over HTTP on loopback, whole or as
- * server-sent events, and what the provider makes of it is compared with what the recording's row expects.
+ * Measures `toolwright/openai` against recorded bodies: serves each over HTTP on loopback, whole or as server-sent
+ * events, and compares the response of the provider with the expectation in the row of the recording.
  *
  *   node test/measure/provider-wire.mjs [folder]      (default: TOOLWRIGHT_SUITES; needs `npm run build`)
  *
- * The folder holds `provider-wire.jsonl`, one row per body:
+ * The folder contains `provider-wire.jsonl`, one row per body:
  * `{ file, wire, stream, expected: { calls: [{ id, name, input, providerExecuted? }], text, reasoningChars, finish } }`.
  *
- * Calls of tools that OpenAI defines and may run itself (shell, apply_patch, …) are not calls here: their items are
- * kept and go back. They are measured by being there, and the reason to stop is then not compared. A search for tools
- * that is left to the client is a call of the tool that searches.
+ * Calls of tools that OpenAI defines and may run itself (shell, apply_patch, …) are not counted as calls. Their items
+ * must be retained, and the finish reason is then not compared. A tool search that the client executes is a call of the
+ * search tool.
  */
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { basename, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 const WIRES = { 'openai-chat': 'chat', 'openai-responses': 'responses' };
-/** Items of a reply that are calls for us, and not of a tool that OpenAI defines. */
+/** Items of a reply that are calls of the application's tools, not of tools that OpenAI defines. */
 const CALLS = ['function_call', 'custom_tool_call'];
 
 const SEARCH = { name: 'tool_search', description: 'Searches tools.', parameters: { type: 'object' } };
@@ -35,10 +35,10 @@ await main(process.argv[2] ?? process.env.TOOLWRIGHT_SUITES);
 async function main(folder) {
   const list = folder && join(folder, 'provider-wire.jsonl');
   if (!list || !existsSync(list)) {
-    const where = folder
-      ? `${folder} holds no provider-wire.jsonl`
-      : 'no folder given and TOOLWRIGHT_SUITES is not set';
-    console.log(`provider-wire: passed over, ${where}`);
+    const reason = folder
+      ? `${folder} contains no provider-wire.jsonl`
+      : 'no folder was given and TOOLWRIGHT_SUITES is not set';
+    console.log(`provider-wire: skipped because ${reason}`);
     return;
   }
   const rows = readFileSync(list, 'utf8')
@@ -51,7 +51,7 @@ async function main(folder) {
   print(outcomes);
 }
 
-/** One row against the provider; a row that throws is a failed row, not the end of the measurement. */
+/** A row that throws counts as failed and does not end the measurement. */
 async function measure(row, { folder, OpenAIProvider }) {
   const api = WIRES[row.wire];
   const outcome = {
@@ -93,7 +93,7 @@ async function readChat(provider) {
   return { response, text: content, reasoning, inputs };
 }
 
-/** What the parts of a stream say, which has to be what its response says. */
+/** Collects the parts of a stream, which must match its final response. */
 async function readStream(provider) {
   const got = { text: '', reasoning: '', inputs: new Map() };
   for await (const part of provider.stream(REQUEST)) {
@@ -110,10 +110,10 @@ async function readStream(provider) {
 function compare(expected, { response, text, reasoning, inputs }) {
   const items = Object.values(response.providerItems ?? {}).flatMap(({ output = [] }) => output);
   const wanted = expected.calls
-    .filter(({ providerExecuted, id }) => !providerExecuted && !items.some((item) => isOfOpenAI(item, id)))
+    .filter(({ providerExecuted, id }) => !providerExecuted && !items.some((item) => isOpenAITool(item, id)))
     .map(({ id, name, input }) => ({ id, name, arguments: argumentsOf(name, input) }));
-  const others = expected.calls.length - wanted.length;
-  const kept = items.filter(({ type }) => /_call$|approval_request/.test(type) && !CALLS.includes(type));
+  const hosted = expected.calls.length - wanted.length;
+  const retained = items.filter(({ type }) => /_call$|approval_request/.test(type) && !CALLS.includes(type));
   const checks = [
     [
       'calls',
@@ -125,23 +125,23 @@ function compare(expected, { response, text, reasoning, inputs }) {
     ['streamed text', text, expected.text],
     ['reasoning', (response.reasoning ?? '').length, expected.reasoningChars],
     ['streamed reasoning', reasoning, response.reasoning ?? ''],
-    ['kept items of hosted tools', kept.length >= others, true],
+    ['items of hosted tools retained', retained.length >= hosted, true],
   ];
   const searches = wanted.some(({ name }) => name === SEARCH.name);
   if (searches) checks.push(['finish', response.finishReason, 'tool_calls']);
-  else if (wanted.length > 0 || others === 0 || expected.calls.every((call) => call.providerExecuted))
+  else if (wanted.length > 0 || hosted === 0 || expected.calls.every((call) => call.providerExecuted))
     checks.push(['finish', response.finishReason, expected.finish.replaceAll('-', '_')]);
   return checks
     .filter(([, got, want]) => !isDeepStrictEqual(got, want))
-    .map(([what, got, want]) => `${what}: ${excerpt(got)} instead of ${excerpt(want)}`);
+    .map(([name, got, want]) => `${name}: ${excerpt(got)} instead of ${excerpt(want)}`);
 }
 
-function isOfOpenAI({ type, execution, id, call_id }, wanted) {
+function isOpenAITool({ type, execution, id, call_id }, wanted) {
   const isOurs = CALLS.includes(type) || (type === 'tool_search_call' && execution === 'client');
   return !isOurs && [id, call_id].includes(wanted);
 }
 
-/** The recordings have those of a search beside the id of its call. */
+/** The recordings wrap the arguments of a search in an object with the id of its call. */
 function argumentsOf(name, input) {
   return name === SEARCH.name ? parsed(input).arguments : parsed(input);
 }
@@ -161,15 +161,15 @@ function excerpt(value) {
 function print(outcomes) {
   const width = Math.max(...outcomes.map(({ name }) => name.length), 0);
   for (const { name, method, calls, faults } of outcomes) {
-    const verdict = faults.length === 0 ? 'right' : 'WRONG';
+    const verdict = faults.length === 0 ? 'correct' : 'WRONG';
     console.log(`${name.padEnd(width)}  ${method.padEnd(16)}  ${calls} calls  ${verdict}`);
     for (const fault of faults) console.log(`    ${fault}`);
   }
   console.log();
   for (const [wire, api] of Object.entries(WIRES)) {
     const own = outcomes.filter((outcome) => outcome.wire === wire);
-    const right = own.filter(({ faults }) => faults.length === 0).length;
-    console.log(`${right} of ${own.length} bodies of the API '${api}' right`);
-    if (right < own.length) process.exitCode = 1;
+    const correct = own.filter(({ faults }) => faults.length === 0).length;
+    console.log(`${correct} of ${own.length} bodies of the API '${api}' correct`);
+    if (correct < own.length) process.exitCode = 1;
   }
 }

@@ -1,4 +1,4 @@
-// Calls that a real model made of real MCP tools: agreement with ajv on the tools' own schemas, coercion off.
+// Compares validation with ajv on calls that a real model made of real MCP tools, without coercion.
 // npm run measure:calls -- <folder with real-calls.jsonl and mcp-tool-lists/>
 import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { Server } from '@modelcontextprotocol/server';
@@ -9,44 +9,44 @@ import { readSuite } from './read-suite.mjs';
 
 const rows = readSuite('real-calls.jsonl');
 let agreed = 0;
-let unnamed = 0;
+let unnamedPaths = 0;
 for (const { server, tool, arguments: args, ajv } of rows) {
   const registry = new ToolRegistry({ coerce: false });
-  const { annotations: _, ...offered } = await imported(tool.inputSchema);
-  registry.register({ ...offered, execute: () => 'ran' });
+  const { annotations: _, ...offered } = await importTool(tool.inputSchema);
+  registry.register({ ...offered, execute: () => 'executed' });
   const { isError, forLLM } = await registry.execute('call', args);
   const verdict = isError ? 'invalid' : 'valid';
   if (verdict === ajv) agreed += 1;
-  else console.log(`${server} ${tool.name}: ajv says ${ajv}, we say ${verdict}: ${forLLM}`);
+  else console.log(`${server} ${tool.name}: ajv: ${ajv}, toolwright: ${verdict}: ${forLLM}`);
   const missing = isError
     ? failingPaths(tool.inputSchema, args).filter((path) => !forLLM.includes(`  - ${path}`))
     : [];
-  unnamed += missing.length;
+  unnamedPaths += missing.length;
   for (const path of missing) console.log(`${server} ${tool.name}: ${path} is not named in: ${forLLM}`);
 }
-console.log(`${agreed} of ${rows.length} agree with ajv; ${unnamed} failing paths not named`);
+console.log(`${agreed} of ${rows.length} agree with ajv; ${unnamedPaths} failing paths not named`);
 
-/** A tool as its server offers it: schemas of real servers are not always what an author may write. */
-async function imported(inputSchema) {
+/** Imports the tool over MCP, because schemas of real servers may break the rules for tools of an application. */
+async function importTool(inputSchema) {
   const server = new Server({ name: 'measured', version: '1' }, { capabilities: { tools: {} } });
   server.setRequestHandler('tools/list', () => ({ tools: [{ name: 'call', inputSchema }] }));
-  const [near, far] = InMemoryTransport.createLinkedPair();
-  await server.connect(far);
+  const [clientTransport, serverTransport] = InMemoryTransport.createLinkedPair();
+  await server.connect(serverTransport);
   const client = new Client({ name: 'measure', version: '1' });
-  await client.connect(near);
+  await client.connect(clientTransport);
   const [tool] = await mcpTools(client);
   await client.close();
   return tool;
 }
 
-/** The places that ajv complains about, with dots; a missing property counts as the place itself. */
+/** Returns the paths of ajv's errors in dot notation; a missing property is part of the path. */
 function failingPaths(schema, args) {
   const { $schema: _, ...plain } = schema;
   const validate = new Ajv({ allErrors: true, strict: false, logger: false }).compile(plain);
   if (validate(args)) return [];
-  const union = ({ schemaPath }) => /\/(anyOf|oneOf)\//.test(schemaPath);
+  const isInUnion = ({ schemaPath }) => /\/(anyOf|oneOf)\//.test(schemaPath);
   return validate.errors
-    .filter((error) => !union(error))
+    .filter((error) => !isInUnion(error))
     .map(({ instancePath, params }) =>
       [...instancePath.split('/').slice(1), params.missingProperty ?? params.additionalProperty ?? []]
         .flat()

@@ -1,5 +1,5 @@
-// How fast a PostgresRunStore is with a million runs, by which plans, and what a kept step costs beside a bare INSERT.
-// npm run measure:stores [-- <number of runs>]; the database is that of the tests.
+// Measures a PostgresRunStore with a million runs: times, query plans, and a saved step compared with an INSERT.
+// npm run measure:stores [-- <number of runs>]; uses the database of the tests.
 import pg from 'pg';
 import { PostgresRunStore } from '../../dist/src/durable/postgres/index.js';
 import findServices from '../services/find-services.mjs';
@@ -8,11 +8,11 @@ import stopServices from '../services/stop-services.mjs';
 const RUNS = Number(process.argv[2] ?? 1_000_000);
 const DAY = 86_400_000;
 let suspended = [];
-let place = [];
+let listPosition = [];
 const schema = `toolwright_measure_${process.pid}`;
 
 await findServices();
-// One connection: what is compared takes the same way.
+// One connection, so that the store and the plain INSERT use the same connection.
 const pool = new pg.Pool({ connectionString: process.env.TOOLWRIGHT_TEST_POSTGRES, max: 1 });
 const store = new PostgresRunStore({ pool, schema, statementTimeoutMs: 600_000 });
 async function measure() {
@@ -23,28 +23,28 @@ async function measure() {
   );
   const seconds = await timeOf(fill);
   console.log(
-    `${RUNS.toLocaleString('en')} runs with an entry each made in ${(seconds / 1000).toFixed(0)} s\n`,
+    `${RUNS.toLocaleString('en')} runs with an entry each created in ${(seconds / 1000).toFixed(0)} s\n`,
   );
-  await look();
+  await prepareQueries();
   await showPlans();
-  await report('append, one step', await appendBesideInsert());
-  await report('claim of a suspended run, and its release', await timesOf(500, claimOne));
+  await report('append, one step', await compareAppend());
+  await report('claim and release of a suspended run', await timesOf(500, claimAndRelease));
   await report(
     'claimLost',
     await timesOf(500, (index) => store.claimLost({ claim: `lost ${index}`, leaseMs: DAY })),
   );
   await report(
-    'expiredRuns, 100 of them',
+    'expiredRuns, limit 100',
     await timesOf(200, () => store.expiredRuns({ of: 'others', limit: 100 })),
   );
-  await report('list, first page of 100', await timesOf(200, () => store.list()));
+  await report('list, first page of 100 runs', await timesOf(200, () => store.list()));
   await report(
-    'list, a page of 100 from the middle',
+    'list, page of 100 runs in the middle',
     await timesOf(200, () => store.list({ after: middle() })),
   );
   for (const status of ['running', 'suspended', 'ended'])
     await report(
-      `list of ${status} runs, from the middle`,
+      `list of ${status} runs, page in the middle`,
       await timesOf(200, () => store.list({ status, after: middle() })),
     );
   let removed = 0;
@@ -52,17 +52,14 @@ async function measure() {
     removed = await store.removeOlderThan(29 * DAY);
   });
   console.log(
-    `removeOlderThan: ${removed.toLocaleString('en')} runs in ${ms.toFixed(0)} ms, ${((1000 * ms) / removed).toFixed(0)} µs each`,
+    `removeOlderThan: ${removed.toLocaleString('en')} runs in ${ms.toFixed(0)} ms, ${((1000 * ms) / removed).toFixed(0)} µs per run`,
   );
-  await report(
-    'removeOlderThan with nothing to do',
-    await timesOf(100, () => store.removeOlderThan(40 * DAY)),
-  );
+  await report('removeOlderThan without old runs', await timesOf(100, () => store.removeOlderThan(40 * DAY)));
 }
 
 /**
- * Of a hundred runs 90 have ended, 9 are suspended and one is running, of which every second is lost. Every second
- * suspended one waits for an answer that expires, every fiftieth of these in vain.
+ * 89 % of the runs have ended, 10 % are suspended, and 1 % are running, half of them with an expired lease. Half
+ * of the suspended runs wait for an answer that expires; 1 in 50 of those has expired.
  */
 async function fill() {
   const state = JSON.stringify({ version: 3, text: 'x'.repeat(600) });
@@ -76,7 +73,7 @@ async function fill() {
      FROM (
        SELECT n, (extract(epoch FROM now()) * 1000)::bigint - (n::bigint * 30 * ${DAY} / $2::bigint) AS changed
        FROM generate_series(1, $2) AS n
-     ) AS made`,
+     ) AS numbered`,
     [state, RUNS],
   );
   await pool.query(
@@ -84,30 +81,30 @@ async function fill() {
      SELECT run_id, gen_random_uuid(), '[{"type":"end"}]' FROM ${schema}.runs`,
   );
   await pool.query(
-    `CREATE TABLE ${schema}.bare (seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run_id text, entries text)`,
+    `CREATE TABLE ${schema}.plain (seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run_id text, entries text)`,
   );
   await pool.query(`VACUUM ANALYZE ${schema}.runs`);
   await pool.query(`VACUUM ANALYZE ${schema}.run_entries`);
 }
 
-/** Runs to ask for, and a place in the middle of the list. */
-async function look() {
-  const { rows: some } = await pool.query(
+/** Selects suspended runs to claim, and a position in the middle of the list. */
+async function prepareQueries() {
+  const { rows: selected } = await pool.query(
     `SELECT run_id FROM ${schema}.runs WHERE status = 'suspended' LIMIT 500`,
   );
-  suspended = some.map(({ run_id }) => run_id);
+  suspended = selected.map(({ run_id }) => run_id);
   const { rows } = await pool.query(
     `SELECT changed_at, run_id FROM ${schema}.runs ORDER BY changed_at DESC, run_id LIMIT 1 OFFSET ${Math.floor(RUNS / 2)}`,
   );
-  place = [Number(rows[0].changed_at), rows[0].run_id];
+  listPosition = [Number(rows[0].changed_at), rows[0].run_id];
 }
 
 function middle() {
-  return JSON.stringify(place);
+  return JSON.stringify(listPosition);
 }
 
-/** In turn, so that both meet the same machine. */
-async function appendBesideInsert() {
+/** Alternates append and INSERT, so that both run under the same load. */
+async function compareAppend() {
   const zero = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
   const claim = { runId: 'measured', claim: 'a' };
   await store.begin(
@@ -118,43 +115,46 @@ async function appendBesideInsert() {
   const step = () => [
     { type: 'step', messages: [], iterations: 1, usage: zero, open: { content: '', calls: [call] } },
   ];
-  const text = `INSERT INTO ${schema}.bare (run_id, entries) VALUES ($1, $2) RETURNING seq`;
-  const insert = () => pool.query({ name: 'bare', text, values: ['measured', JSON.stringify(step())] });
+  const text = `INSERT INTO ${schema}.plain (run_id, entries) VALUES ($1, $2) RETURNING seq`;
+  const insert = () => pool.query({ name: 'plain', text, values: ['measured', JSON.stringify(step())] });
   const append = () => store.append(claim, step());
   await timesOf(300, insert);
   await timesOf(300, append);
-  const [ours, bare] = [[], []];
+  const [appendTimes, insertTimes] = [[], []];
   for (let index = 0; index < 3000; index += 1) {
-    ours.push(await timeOf(append));
-    bare.push(await timeOf(insert));
+    appendTimes.push(await timeOf(append));
+    insertTimes.push(await timeOf(insert));
   }
-  await report('bare INSERT … RETURNING', bare);
-  console.log(`append beside it: ${(median(ours) / median(bare)).toFixed(2)} times as long`);
-  return ours;
+  await report('INSERT … RETURNING', insertTimes);
+  console.log(
+    `append takes ${(median(appendTimes) / median(insertTimes)).toFixed(2)} times as long as INSERT`,
+  );
+  return appendTimes;
 }
 
-async function claimOne(index) {
+async function claimAndRelease(index) {
   const runId = suspended[index % suspended.length];
   await store.claim({ runId, claim: `c${index}`, leaseMs: DAY });
   await store.release({ runId, claim: `c${index}` });
 }
 
-/** The plans of what the store sends: each statement is sent once, and then explained with the same values. */
+/** Prints the query plans: executes each operation once and then explains its statements with the same values. */
 async function showPlans() {
   const planned = { version: 3, status: 'running', runId: 'planned', revision: 0 };
   const claim = { runId: 'planned', claim: 'plan' };
   await store.begin({ ...claim, leaseMs: DAY }, planned);
-  const asked = {
-    claim: () => claimOne(0),
+  const operations = {
+    claim: () => claimAndRelease(0),
     claimLost: () => store.claimLost({ claim: 'plan', leaseMs: DAY }),
     append: () => store.append(claim, []),
     read: () => store.read(suspended[0]),
     list: () => store.list({ after: middle() }),
     'list by status': () => store.list({ after: middle(), status: 'suspended' }),
-    removeOlderThan: () => store.removeOlderThan(29 * DAY),
+    // Leaves half of the old runs for the measurement of `removeOlderThan`.
+    removeOlderThan: () => store.removeOlderThan(29.5 * DAY),
   };
-  for (const [name, ask] of Object.entries(asked)) {
-    const sent = await statementsOf(ask);
+  for (const [name, operation] of Object.entries(operations)) {
+    const sent = await statementsOf(operation);
     for (const { text, values } of sent.filter(({ text }) =>
       /^\s*(SELECT|UPDATE|INSERT|DELETE|WITH)/i.test(text),
     )) {
@@ -166,17 +166,17 @@ async function showPlans() {
   }
 }
 
-/** The statements that are sent while something is asked. */
-async function statementsOf(ask) {
+/** Returns the statements that an operation sends. */
+async function statementsOf(operation) {
   const sent = [];
   const { query } = pg.Client.prototype;
   pg.Client.prototype.query = function (statement, values, ...others) {
-    const { text = statement, values: given = values } = Object(statement);
-    sent.push({ text: String(text), values: given });
+    const { text = statement, values: parameters = values } = Object(statement);
+    sent.push({ text: String(text), values: parameters });
     return query.call(this, statement, values, ...others);
   };
   try {
-    await ask();
+    await operation();
   } finally {
     pg.Client.prototype.query = query;
   }
@@ -196,13 +196,13 @@ async function timesOf(count, work) {
 }
 
 function median(times) {
-  return [...times].sort((one, other) => one - other)[Math.floor(times.length / 2)];
+  return [...times].sort((a, b) => a - b)[Math.floor(times.length / 2)];
 }
 
 function report(name, times) {
-  const sorted = [...times].sort((one, other) => one - other);
+  const sorted = [...times].sort((a, b) => a - b);
   const at = (share) => sorted[Math.floor(share * (sorted.length - 1))].toFixed(2);
-  console.log(`${name}: median ${at(0.5)} ms, 99 of 100 within ${at(0.99)} ms (${times.length} times)`);
+  console.log(`${name}: median ${at(0.5)} ms, 99th percentile ${at(0.99)} ms (${times.length} times)`);
 }
 
 try {

@@ -1,5 +1,5 @@
-// Strict forms of other people's schemas: how many have one, and whether all of them lie within the documented
-// subset, beside what OpenAI's own converter makes of the same.
+// Measures how many schemas of other projects have a strict form, and whether each form is within the documented
+// subset, compared with OpenAI's own converter.
 // npm run measure:strict -- <folder with openai-strict.jsonl and mcp-tool-lists/>
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,10 +12,10 @@ const details = process.argv.includes('--details');
 const rows = readSuite('openai-strict.jsonl').map(({ test, input, args, error }) => ({
   name: test,
   schema: input ?? args?.[0],
-  isRefused: error !== undefined,
+  isRejected: error !== undefined,
 }));
-const given = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
-const folder = join(given, 'mcp-tool-lists');
+const suites = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
+const folder = join(suites, 'mcp-tool-lists');
 const tools = (existsSync(folder) ? readdirSync(folder) : [])
   .filter((name) => name.endsWith('.json'))
   .flatMap((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).tools)
@@ -24,8 +24,8 @@ const tools = (existsSync(folder) ? readdirSync(folder) : [])
 let outside = 0;
 measure('schemas of OpenAI’s own tests', rows);
 measure(
-  'of those, the ones its converters refuse',
-  rows.filter(({ isRefused }) => isRefused),
+  'those of them that its converters reject',
+  rows.filter(({ isRejected }) => isRejected),
 );
 measure('tools of MCP servers', tools);
 process.exitCode = outside === 0 ? 0 : 1;
@@ -33,14 +33,14 @@ process.exitCode = outside === 0 ? 0 : 1;
 function measure(title, cases) {
   const schemas = cases.filter(({ schema }) => typeof schema === 'object' && schema !== null);
   const forms = schemas.map(({ name, schema }) => ({ name, schema, form: strictSchema(schema) }));
-  const strict = forms.filter(({ form }) => form.isStrict);
-  const wrong = strict.filter(({ form }) => outsideSubset(form.schema).length > 0);
-  const theirs = schemas.map(({ schema }) => converted(schema)).filter((each) => each !== undefined);
-  const within = theirs.filter((schema) => outsideSubset(schema).length === 0);
+  const strictForms = forms.filter(({ form }) => form.isStrict);
+  const wrong = strictForms.filter(({ form }) => outsideSubset(form.schema).length > 0);
+  const converted = schemas.map(({ schema }) => convert(schema)).filter((form) => form !== undefined);
+  const within = converted.filter((schema) => outsideSubset(schema).length === 0);
   outside += wrong.length;
   console.log(
-    `${title}: ${share(strict, schemas)} have a strict form, ${wrong.length} of them outside the subset; ` +
-      `the converter of the package openai converts ${share(theirs, schemas)}, ${within.length} of them within it`,
+    `${title}: ${share(strictForms, schemas)} have a strict form, ${wrong.length} of them outside the subset; ` +
+      `the package openai converts ${share(converted, schemas)}, ${within.length} of them within the subset`,
   );
   for (const { name, form } of wrong) console.log(`  ${name}: ${outsideSubset(form.schema).join('; ')}`);
   if (!details) return;
@@ -48,8 +48,8 @@ function measure(title, cases) {
     if (!form.isStrict) console.log(`  ${name}: ${form.reasons.join('; ')}`);
 }
 
-/** What the package openai makes of a schema; nothing where it refuses. */
-function converted(schema) {
+/** Returns `undefined` if the package openai rejects the schema. */
+function convert(schema) {
   try {
     return toStrictJsonSchema(schema);
   } catch {

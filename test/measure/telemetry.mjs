@@ -1,5 +1,5 @@
-// What telemetry costs: nothing where there is no SDK, beside the same of another checkout in the same run; and with a
-// recording SDK, beside the AI SDK's own telemetry. Prints microseconds per turn and per call.
+// Measures the cost of telemetry in microseconds per turn and per call: without an SDK, optionally compared with
+// another checkout, and with a recording SDK, optionally compared with the telemetry of the AI SDK.
 //   npm run measure:telemetry -- [--before <built checkout>] [--ai-sdk <folder with @ai-sdk/otel and ai>]
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -15,8 +15,8 @@ const root = join(import.meta.dirname, '..', '..');
 const load = (folder, entryPoint = '') =>
   import(pathToFileURL(join(folder, 'dist/src', entryPoint, 'index.js')).href);
 
-const now = await load(root);
-const { openTelemetry } = await load(root, 'opentelemetry');
+const current = await load(root);
+const { openTelemetry } = await load(root, 'observe/opentelemetry');
 const before = values.before && (await load(values.before));
 
 const ROUNDS = 21;
@@ -29,7 +29,7 @@ const args = { a: 1, b: 2 };
 const messages = [{ role: 'user', content: 'What is 1 + 2?' }];
 const usage = { inputTokens: 5, outputTokens: 2, totalTokens: 7 };
 
-/** A model that makes one call and then has its say. */
+/** A model that makes a call and then replies with text. */
 const provider = {
   async chat({ messages: sent }) {
     const isFirst = sent.at(-1).role === 'user';
@@ -44,28 +44,28 @@ function registry({ defineTool, ToolRegistry }, telemetry) {
   return new ToolRegistry(options).register(add);
 }
 
-const call = (of, telemetry) => {
-  const tools = registry(of, telemetry);
+const call = (toolwright, telemetry) => {
+  const tools = registry(toolwright, telemetry);
   return () => tools.execute('add', args);
 };
-const turn = (of, telemetry) => {
-  const tools = registry(of, telemetry);
-  return () => of.runToolLoop({ provider, model: 'm', tools }, messages);
+const turn = (toolwright, telemetry) => {
+  const tools = registry(toolwright, telemetry);
+  return () => toolwright.runToolLoop({ provider, model: 'm', tools }, messages);
 };
 
 /**
- * Microseconds of each: the second best of rounds in which they take turns. What else a machine does makes work slower and
- * never quicker.
+ * Returns the microseconds of each workload: the second lowest of all rounds, in which the workloads alternate. Other
+ * load on the machine makes work slower and never faster.
  */
 async function measure(workloads, times) {
-  const took = new Map(Object.keys(workloads).map((name) => [name, []]));
+  const results = new Map(Object.keys(workloads).map((name) => [name, []]));
   for (let round = -3; round < ROUNDS; round += 1)
     for (const [name, work] of Object.entries(workloads)) {
-      const since = performance.now();
+      const startedAt = performance.now();
       for (let time = 0; time < times; time += 1) await work();
-      if (round >= 0) took.get(name).push(((performance.now() - since) * 1000) / times);
+      if (round >= 0) results.get(name).push(((performance.now() - startedAt) * 1000) / times);
     }
-  return new Map([...took].map(([name, all]) => [name, all.sort((one, other) => one - other)[1]]));
+  return new Map([...results].map(([name, durations]) => [name, durations.sort((a, b) => a - b)[1]]));
 }
 
 function print(title, figures) {
@@ -75,11 +75,11 @@ function print(title, figures) {
     console.log(`  ${name.padEnd(44)} ${us.toFixed(2).padStart(9)} µs   ${(us / base).toFixed(2)}`);
 }
 
-const given = openTelemetry();
+const telemetry = openTelemetry();
 const withoutSdk = (workload) => ({
   ...(before ? { 'the other checkout': workload(before) } : {}),
-  'without telemetry': workload(now),
-  'openTelemetry(), and no SDK': workload(now, given),
+  'without telemetry': workload(current),
+  'openTelemetry() without an SDK': workload(current, telemetry),
 });
 print('A call, without an SDK', await measure(withoutSdk(call), 20_000));
 print('A turn with a call, without an SDK', await measure(withoutSdk(turn), 1_000));
@@ -89,11 +89,11 @@ context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [drop] }));
 metrics.setGlobalMeterProvider(new MeterProvider());
 
-const all = openTelemetry({ content: true });
+const withContent = openTelemetry({ content: true });
 const withSdk = (workload) => ({
-  'without telemetry': workload(now),
-  'openTelemetry(), recording': workload(now, given),
-  'openTelemetry({ content: true }), recording': workload(now, all),
+  'without telemetry': workload(current),
+  'openTelemetry(), recording': workload(current, telemetry),
+  'openTelemetry({ content: true }), recording': workload(current, withContent),
 });
 print('A call, with a recording SDK', await measure(withSdk(call), 4_000));
 print(
@@ -101,7 +101,7 @@ print(
   await measure({ ...withSdk(turn), ...(await aiSdkTurns()) }, 300),
 );
 
-/** The same turn with `generateText` of the AI SDK, without its telemetry and with it, as it is by default. */
+/** The same turn with `generateText` of the AI SDK, without telemetry and with its default options. */
 async function aiSdkTurns() {
   const folder = values['ai-sdk'];
   if (folder === undefined) return {};
@@ -139,7 +139,7 @@ async function aiSdkTurns() {
       messages,
       telemetry,
     });
-    if (text !== '3') throw new Error(`the AI SDK said ${text}`);
+    if (text !== '3') throw new Error(`the AI SDK returned '${text}'`);
   };
   return {
     'AI SDK, telemetry off': run({ isEnabled: false }),

@@ -1,13 +1,13 @@
 /*
- * Measures finding tool calls in text, by model family, against texts and templates of others: whole, and
- * streamed through `withTextTools` in chunks of 1, 3 and 7 characters, which must give the same outcome.
+ * Measures the parsing of tool calls in text by model family, with texts and templates of other projects: as a whole,
+ * and streamed through `withTextTools` in chunks of 1, 3 and 7 characters, which must give the same result.
  *
  *   node test/measure/text-tool-calls.mjs [folder] [--wrong]   (default: TOOLWRIGHT_SUITES; needs `npm run build`)
  *
- * The folder holds `text-tool-calls.jsonl` and `text-round-trip.jsonl`, one row per text:
+ * The folder contains `text-tool-calls.jsonl` and `text-round-trip.jsonl`, one row per text:
  * `{ family, input, tools?, expected: { calls: [{ name, arguments }] } }`, or `asserts` instead of `expected`.
- * Only what is expected of the calls counts. `found` are the calls as the parser gives them; in `read` text
- * that is not strict JSON has gone through the read step, which repairs it and records that it did.
+ * Only expectations about calls are checked. `found` compares the calls of the parser; `read` compares them after the
+ * read step, which repairs arguments that are not strict JSON.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,8 +25,10 @@ await main();
 async function main() {
   const present = folder ? FILES.filter((file) => existsSync(join(folder, file))) : [];
   if (present.length === 0) {
-    const why = folder ? `${folder} holds neither file` : 'no folder given and TOOLWRIGHT_SUITES is not set';
-    console.log(`text-tool-calls: passed over, ${why}`);
+    const reason = folder
+      ? `${folder} contains neither file`
+      : 'no folder was given and TOOLWRIGHT_SUITES is not set';
+    console.log(`text-tool-calls: skipped because ${reason}`);
     return;
   }
   const { ToolCallParser, withTextTools } = await import(`${BUILT}/index.js`);
@@ -48,9 +50,9 @@ function readRows(path) {
     .map((line) => JSON.parse(line));
 }
 
-async function measure(given, { file, ToolCallParser, withTextTools, readArguments }) {
-  // An empty list stands for "none were given" in some of the sources.
-  const row = { ...given, tools: given.tools?.length ? given.tools : undefined };
+async function measure(source, { file, ToolCallParser, withTextTools, readArguments }) {
+  // Some sources use an empty list if no tools were given.
+  const row = { ...source, tools: source.tools?.length ? source.tools : undefined };
   const calls = new ToolCallParser({ tools: row.tools }).parse(row.input).toolCalls;
   const read = calls.map((call) => {
     const result = readArguments(call.arguments);
@@ -67,7 +69,7 @@ function isRight({ expected, asserts }, calls) {
   return isDeepStrictEqual(plain, wanted);
 }
 
-/** `[verb, 'calls[0].arguments.city', value]`; what is said of anything but the calls is not measured here. */
+/** Assertions look like `[verb, 'calls[0].arguments.city', value]`; those about anything but calls are skipped. */
 function holds([verb, path, wanted], found) {
   if (!path.startsWith('calls')) return true;
   const value = valueAt(found, path);
@@ -144,7 +146,7 @@ async function isSameInChunks(row, withTextTools) {
   return true;
 }
 
-/** Texts that came without tools are streamed with the names that they mention. */
+/** Rows without tools are streamed with a tool for each name in the text. */
 function namesIn({ input }) {
   return [...new Set(input.match(/[\p{L}_][\p{L}\p{N}_.-]{1,63}/gu))].slice(0, 500);
 }

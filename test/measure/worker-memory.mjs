@@ -1,10 +1,10 @@
 /*
- * Measures the memory of a process that does jobs and nothing else:
+ * Measures the memory of a process that only executes jobs:
  *
  *   node test/measure/worker-memory.mjs [jobs] [bullmq|pg-boss]      (default 50000, bullmq; needs `npm run build`)
  *
- * Another process keeps the jobs in PostgreSQL and enqueues them; the worker tells its heap after a collection, and
- * its resident memory, after each fifth of them. Services as for `jobs.mjs`.
+ * The main process stores jobs in PostgreSQL and enqueues them. After each fifth of the jobs, the worker reports its
+ * heap after a garbage collection and its resident memory. Uses the same services as `jobs.mjs`.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ import { defineTool, runJobs } from '../../dist/src/index.js';
 
 const PARTS = 5;
 const CONCURRENCY = 20;
-const LOOK_MS = 50;
+const POLL_MS = 50;
 
 const redis = new URL(process.env.TOOLWRIGHT_TEST_REDIS || 'redis://127.0.0.1:6379');
 const connectionString = process.env.TOOLWRIGHT_TEST_POSTGRES || 'postgres://postgres@127.0.0.1:5432/test';
@@ -33,18 +33,18 @@ function open({ engine, name }) {
   return { store, engine: opened };
 }
 
-async function work(setting) {
+async function runWorker(setting) {
   const { store, engine } = open(setting);
   const parameters = { type: 'object', properties: { to: { type: 'string' } } };
   const tool = defineTool({
     name: 'send_mail',
-    description: 'Sends',
+    description: 'Sends a mail',
     parameters,
     execute: ({ to }) => `sent to ${to}`,
   });
   const jobs = await runJobs({ engine, store, tools: [tool], concurrency: CONCURRENCY });
-  process.on('message', async (word) => {
-    if (word === 'close') {
+  process.on('message', async (message) => {
+    if (message === 'close') {
       await jobs.close();
       await engine.close();
       await store.close();
@@ -60,7 +60,7 @@ async function work(setting) {
 
 async function enqueueAll({ store, engine }, { from, to }) {
   let next = from;
-  const line = async () => {
+  const sendNext = async () => {
     while (next < to) {
       const id = `task_${next}`;
       next += 1;
@@ -76,7 +76,7 @@ async function enqueueAll({ store, engine }, { from, to }) {
       await store.jobs.jobSent(id);
     }
   };
-  await Promise.all(Array.from({ length: CONCURRENCY }, line));
+  await Promise.all(Array.from({ length: CONCURRENCY }, sendNext));
 }
 
 async function measure(count, engineName) {
@@ -85,20 +85,20 @@ async function measure(count, engineName) {
   const client = new pg.Client({ connectionString });
   await client.connect();
   const options = { execArgv: ['--expose-gc'], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] };
-  const child = fork(fileURLToPath(import.meta.url), ['work', JSON.stringify(setting)], options);
+  const child = fork(fileURLToPath(import.meta.url), ['worker', JSON.stringify(setting)], options);
   await once(child, 'message');
-  console.log(`| jobs done (${engineName}) | heap, MB | resident, MB |\n| ---: | ---: | ---: |`);
+  console.log(`| jobs completed (${engineName}) | heap, MB | resident, MB |\n| ---: | ---: | ---: |`);
   for (let part = 1; part <= PARTS; part += 1) {
     const [from, to] = [part - 1, part].map((parts) => (count / PARTS) * parts);
     await enqueueAll(opened, { from, to });
     for (let done = 0; done < to; ) {
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       const { rows } = await client.query(
         `SELECT count(*) FROM ${setting.name}.jobs WHERE status = 'completed'`,
       );
       done = Number(rows[0].count);
     }
-    child.send('tell');
+    child.send('report');
     const [{ heapUsed, rss }] = await once(child, 'message');
     console.log(`| ${to} | ${(heapUsed / 2 ** 20).toFixed(1)} | ${(rss / 2 ** 20).toFixed(1)} |`);
   }
@@ -117,6 +117,6 @@ async function measure(count, engineName) {
   }
 }
 
-const [what = '50000', second = 'bullmq'] = process.argv.slice(2);
-if (what === 'work') await work(JSON.parse(second));
-else await measure(Number(what), second);
+const [first = '50000', second = 'bullmq'] = process.argv.slice(2);
+if (first === 'worker') await runWorker(JSON.parse(second));
+else await measure(Number(first), second);

@@ -1,21 +1,20 @@
 /*
- * How others rank tools for a query, written anew after what their packages do, to be measured beside:
- * `toolSearch()` of AI SDK 7 (two points for a word of the query in the name, one for one in the description) and
- * `ToolSearchProcessor` of Mastra (BM25 over both, then points for names that contain a word of the query). Each gives
- * ten names here, where the packages give five, and Mastra looks at all tools again for its points, as it does with a filter.
+ * The rankings of other packages, reimplemented for comparison: `toolSearch()` of AI SDK 7 (two points for a query word
+ * in the name, one in the description) and `ToolSearchProcessor` of Mastra (BM25 over both, then points for names that
+ * contain a query word, for all tools as with a filter). Each returns ten names; the packages return five.
  */
 
 const COUNT = 10;
 
 export function aiSdkRanking(tools) {
-  const known = tools.map(({ name, description = '' }) => ({
+  const documents = tools.map(({ name, description = '' }) => ({
     name,
     inName: new Set(camelWords(name)),
     inDescription: new Set(camelWords(description)),
   }));
   return (query) => {
     const words = new Set(camelWords(query));
-    const scored = known.map(({ name, inName, inDescription }) => {
+    const scored = documents.map(({ name, inName, inDescription }) => {
       let score = 0;
       for (const word of words) score += (inName.has(word) ? 2 : 0) + (inDescription.has(word) ? 1 : 0);
       return { name, score };
@@ -82,7 +81,7 @@ function plainWords(text) {
 function best(scored, count) {
   return scored
     .filter(({ score }) => score > 0)
-    .sort((one, other) => other.score - one.score)
+    .sort((a, b) => b.score - a.score)
     .slice(0, count)
     .map(({ name }) => name);
 }

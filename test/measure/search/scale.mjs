@@ -4,57 +4,57 @@ import { ToolIndex } from '../../../dist/src/index.js';
 
 const SIZES = [10_000, 100_000];
 const QUERIES = 60;
-/** Ten times as many tools may take so many times as long: what is linear, and noise. */
-const LINEAR = 20;
+/** Maximum growth of the time for ten times as many tools: 10 is linear, the rest is noise. */
+const MAX_GROWTH = 20;
 
-/** Builds and asks an index of many tools, beside two general ones; gives what is not as it should be. */
+/** Measures building and searching an index of many tools, compared with two general libraries; returns the faults. */
 export async function measureScale() {
-  console.log('\ntools'.padEnd(10), 'index'.padEnd(12), 'building, ms'.padEnd(14), 'median of asking, ms');
+  console.log('\ntools'.padEnd(10), 'index'.padEnd(12), 'building, ms'.padEnd(14), 'median search, ms');
   const faults = [];
   const times = new Map();
   for (const size of SIZES) {
-    const tools = Array.from({ length: size }, (_, number) => madeTool(number));
-    const queries = Array.from({ length: QUERIES }, (_, number) => madeQuery(number));
-    const own = await measureOne(ownIndex, tools, queries);
+    const tools = Array.from({ length: size }, (_, number) => createTool(number));
+    const queries = Array.from({ length: QUERIES }, (_, number) => createQuery(number));
+    const own = await measureIndex(ownIndex, tools, queries);
     times.set(size, own);
     report(size, 'toolwright', own);
-    for (const [name, make] of [
+    for (const [name, createIndex] of [
       ['minisearch', miniIndex],
       ['orama', oramaIndex],
     ]) {
-      const other = await measureOne(make, tools, queries);
+      const other = await measureIndex(createIndex, tools, queries);
       report(size, name, other);
-      if (other.building < own.building) faults.push(`${name} builds ${size} tools faster`);
-      if (other.asking < own.asking) faults.push(`${name} is asked faster of ${size} tools`);
+      if (other.building < own.building) faults.push(`${name} indexes ${size} tools faster`);
+      if (other.searching < own.searching) faults.push(`${name} searches ${size} tools faster`);
     }
   }
   const [small, large] = SIZES.map((size) => times.get(size));
-  for (const what of ['building', 'asking']) {
-    const growth = large[what] / small[what];
-    console.log(`${what}: ${growth.toFixed(1)} times as long for ten times as many`);
-    if (growth > LINEAR) faults.push(`${what} does not grow linearly`);
+  for (const phase of ['building', 'searching']) {
+    const growth = large[phase] / small[phase];
+    console.log(`${phase}: ${growth.toFixed(1)} times as long for ten times as many tools`);
+    if (growth > MAX_GROWTH) faults.push(`the time of ${phase} does not grow linearly`);
   }
   return faults;
 }
 
-function report(size, name, { building, asking }) {
-  console.log(String(size).padEnd(9), name.padEnd(12), building.toFixed(0).padEnd(14), asking.toFixed(3));
+function report(size, name, { building, searching }) {
+  console.log(String(size).padEnd(9), name.padEnd(12), building.toFixed(0).padEnd(14), searching.toFixed(3));
 }
 
-async function measureOne(make, tools, queries) {
-  const since = performance.now();
-  const ask = await make(tools);
-  const building = performance.now() - since;
-  for (const query of queries.slice(0, 5)) await ask(query);
+async function measureIndex(createIndex, tools, queries) {
+  const startedAt = performance.now();
+  const searchIndex = await createIndex(tools);
+  const building = performance.now() - startedAt;
+  for (const query of queries.slice(0, 5)) await searchIndex(query);
   const durations = [];
   for (const query of queries) {
-    const begin = performance.now();
-    const found = await ask(query);
-    durations.push(performance.now() - begin);
-    if (found === 0) throw new Error(`nothing was found for ${query}`);
+    const searchStartedAt = performance.now();
+    const found = await searchIndex(query);
+    durations.push(performance.now() - searchStartedAt);
+    if (found === 0) throw new Error(`no tool was found for ${query}`);
   }
-  durations.sort((one, other) => one - other);
-  return { building, asking: durations[durations.length >> 1] };
+  durations.sort((a, b) => a - b);
+  return { building, searching: durations[durations.length >> 1] };
 }
 
 function ownIndex(tools) {
@@ -97,7 +97,7 @@ const THINGS = (
 const PARTS =
   'address status owner history comment label region currency deadline priority summary template'.split(' ');
 
-function madeTool(number) {
+function createTool(number) {
   const verb = VERBS[number % VERBS.length];
   const thing = THINGS[Math.floor(number / VERBS.length) % THINGS.length];
   const part = PARTS[Math.floor(number / (VERBS.length * THINGS.length)) % PARTS.length];
@@ -117,7 +117,7 @@ function madeTool(number) {
   };
 }
 
-function madeQuery(number) {
+function createQuery(number) {
   const verb = VERBS[(number * 7) % VERBS.length];
   const thing = THINGS[(number * 11) % THINGS.length];
   const part = PARTS[(number * 5) % PARTS.length];
