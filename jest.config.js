@@ -29,13 +29,13 @@ export default {
   reporters: [
     'default',
     '<rootDir>/test/services/skipped-services.mjs',
-    '<rootDir>/test/setup/closing-line.mjs',
+    '<rootDir>/test/setup/summary-line.mjs',
   ],
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
   extensionsToTreatAsEsm: ['.ts'],
-  // In the order in which they are tried: most imports without an extension are TypeScript.
+  // Jest tries them in this order, and most imports without an extension are TypeScript.
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   moduleNameMapper: {

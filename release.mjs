@@ -51,7 +51,7 @@ function checkVersion(current) {
 function datedChangelog(text) {
   if (text.includes(`\n## ${version} (`)) return text;
   const [, changes] = /^## Unreleased\n([\s\S]*?)(?=^## |(?![\s\S]))/m.exec(text) ?? [];
-  if (!changes?.trim()) throw new Error('CHANGELOG.md has nothing under "Unreleased"');
+  if (!changes?.trim()) throw new Error('CHANGELOG.md has no changes under "Unreleased"');
   const today = new Date().toISOString().slice(0, 10);
   return text.replace('## Unreleased', `## Unreleased\n\n## ${version} (${today})`);
 }
@@ -65,11 +65,11 @@ function checkPackage() {
     const sizes = { packed: statSync(file).size, unpacked: packed.unpackedSize };
     for (const [name, limit] of Object.entries(LIMITS)) {
       console.log(`${name}: ${sizes[name].toLocaleString('en')} of ${limit.toLocaleString('en')} bytes`);
-      if (sizes[name] > limit) throw new Error(`the package is too large ${name}`);
+      if (sizes[name] > limit) throw new Error(`the ${name} package is too large`);
     }
     run('npx', ['--no-install', 'publint', '--strict', file]);
     run('npx', ['--no-install', 'attw', '--profile', 'esm-only', '--quiet', file]);
-    console.log('publint and attw have found nothing');
+    console.log('publint and attw report no problems');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -43,7 +43,7 @@ describeBrowser('the template chat', (browser) => {
   async function start(hangs = ''): Promise<void> {
     port ??= await freePort();
     server = project.start({ PORT: String(port), HANGS: hangs });
-    await server.said(/Chat: http/);
+    await server.waitFor(/Chat: http/);
   }
 
   /** Replaces text in a file of the project. */

@@ -43,36 +43,36 @@ describe('toolwright agent', () => {
     const args = ['--url', server.baseURL, '--model', 'gpt-5', '--interactive'];
     await using child = agent(place, ...args, '--session', 's1');
     child.write(`${EDIT}\n`);
-    await child.said(/Run edit_file\?/);
+    await child.waitFor(/Run edit_file\?/);
     expect(child.stderr).toMatch(
       / {2}--- a\.txt.*\n {2}\+\+\+ a\.txt.*\n {2}@@.*\n {3}one\n {2}-two\n {2}\+three\n/,
     );
     expect(child.stderr).toContain("changes 'a.txt': mode 'ask' asks about it");
     expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
     child.write('y\n');
-    await child.said(/It says: a\.txt: changed/);
+    await child.waitFor(/It says: a\.txt: changed/);
     expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
     child.write('/cost\n');
-    await child.said(/1 turn, 1 call, 200 tokens in, 20 out: \$0\.000[45]/);
+    await child.waitFor(/1 turn, 1 call, 200 tokens in, 20 out: \$0\.000[45]/);
     child.write('write_tasks {"tasks":[{"text":"Look","status":"done"},{"text":"Test"}]}\n');
-    await child.said(/\| \[x\] Look\n {2}\| \[ \] Test/);
+    await child.waitFor(/\| \[x\] Look\n {2}\| \[ \] Test/);
     child.endInput();
     expect((await child.ended()).exitCode).toBe(0);
     expect(child.stderr).not.toContain('Run write_tasks');
     expect(child.stderr.match(/· edit_file/g)).toHaveLength(1);
 
     await using next = agent(place, ...args, '--continue');
-    await next.said(/session s1.*2 turns so far/s);
+    await next.waitFor(/session s1.*2 turns so far/s);
     next.write('/undo\n');
-    await next.said(/undone: edit a\.txt \(a\.txt\)/);
+    await next.waitFor(/undone: edit a\.txt \(a\.txt\)/);
     expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
     next.endInput();
     await next.ended();
     // An undo is also reported to the model if its process sent no request.
     await using third = agent(place, ...args, '--continue');
     third.write('and now?\n/cost\n');
-    await third.said(/You said: \[The user has undone: edit a\.txt \(a\.txt\)\]\s+and now\?/);
-    await third.said(/3 turns, 2 calls/);
+    await third.waitFor(/You said: \[The user has undone: edit a\.txt \(a\.txt\)\]\s+and now\?/);
+    await third.waitFor(/3 turns, 2 calls/);
     third.endInput();
     const { stdout, stderr } = await third.ended();
     expect(stdout + stderr).not.toContain('\u001b');
@@ -93,22 +93,22 @@ describe('toolwright agent', () => {
     const back = EDIT.replace('two', '…').replace('three', 'two').replace('…', 'three');
     await using child = agent(place, ...args, 's1');
     child.write(`${EDIT}\n`);
-    await child.said(
+    await child.waitFor(
       /Run edit_file\? \[y\]es, \[a\]lways in this session, always for this \[u\]ser in this folder, \[n\]o/,
     );
     child.write('a\n');
-    await child.said(/It says: a\.txt: changed/);
+    await child.waitFor(/It says: a\.txt: changed/);
     child.write(`${back}\n/yes\n`);
-    await child.said(/\w{12} \{"tool":"edit_file","action":"write","path":"a\.txt"\} in session s1/);
+    await child.waitFor(/\w{12} \{"tool":"edit_file","action":"write","path":"a\.txt"\} in session s1/);
     expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
     expect(child.stderr.match(/Run edit_file\?/g)).toHaveLength(1);
     const kept = JSON.parse(readFileSync(join(place.state, 'toolwright', 'permissions.json'), 'utf8'));
     child.write(`/yes revoke ${kept.entries[0].id}\n`);
-    await child.said(/was revoked/);
+    await child.waitFor(/was revoked/);
     child.write(`${EDIT}\n`);
-    await child.said(/Run edit_file\?.*Run edit_file\?/s);
+    await child.waitFor(/Run edit_file\?.*Run edit_file\?/s);
     child.write('u\n');
-    await child.said(/changed.*changed.*changed/s);
+    await child.waitFor(/changed.*changed.*changed/s);
     child.endInput();
     await child.ended();
 
@@ -126,15 +126,15 @@ describe('toolwright agent', () => {
     await using server = await modelThat(obedient);
     await using child = agent(place, '--url', server.baseURL, '--model', 'm', '--mode', 'auto');
     child.write('run_command {"command":"echo begun; sleep 1000.0517"}\n');
-    await child.said(/\| begun/);
+    await child.waitFor(/\| begun/);
     child.send('SIGINT');
-    await child.said(/\[aborted/);
+    await child.waitFor(/\[aborted/);
     // On a busy machine, the killed processes end later than the turn.
     while (commandLines().some((line) => line.includes('1000.0517'))) await pause(20);
     child.write('still there?\n');
-    await child.said(/You said: still there\?/);
+    await child.waitFor(/You said: still there\?/);
     // Ctrl-C ends the command once the turn has ended, too.
-    await child.said(/\[aborted.*> .*> $/s);
+    await child.waitFor(/\[aborted.*> .*> $/s);
     child.send('SIGINT');
     expect((await child.ended()).exitCode).toBe(0);
   });
@@ -146,7 +146,7 @@ describe('toolwright agent', () => {
     await using child = agent(place, ...args, '--config', config, '--interactive');
     const command = 'echo once >> here; echo begun; until [ -e over ]; do sleep 0.1; done';
     child.write(`run_command ${JSON.stringify({ command })}\n`);
-    await child.said(/\| begun/);
+    await child.waitFor(/\| begun/);
     await child.kill();
     writeFileSync(join(place.folder, 'over'), '');
   }
@@ -169,11 +169,11 @@ describe('toolwright agent', () => {
       const args = ['--url', server.baseURL, '--model', 'm', '--mode', 'auto'];
       await killedInCall(place, args);
       await using next = agent(place, ...args, '--interactive', '--continue');
-      await next.said(
+      await next.waitFor(
         /Was run_command .* done\? \[y\] it was done \/ \[n\] not done, run it again \/ \[r\] refuse:/,
       );
       next.write(answers.map((answer) => `${answer}\n`).join(''));
-      await next.said(told);
+      await next.waitFor(told);
       next.endInput();
       expect((await next.ended()).exitCode).toBe(0);
       expect(textOf(place, 'here')).toBe('once\n'.repeat(times));
@@ -215,17 +215,17 @@ describe('toolwright agent', () => {
     await using server = await modelThat(obedient);
     await using child = agent(place, '--url', server.baseURL, '--model', 'm', '--mode', 'auto');
     child.write(`${EDIT}\n`);
-    await child.said(/It says: a\.txt: changed/);
+    await child.waitFor(/It says: a\.txt: changed/);
     writeFileSync(join(place.folder, 'a.txt'), 'mine\n');
     child.write('/undo\n');
-    await child.said(
+    await child.waitFor(
       /edit a\.txt: 'a\.txt' was changed again afterwards; the change was not undone\. \/undo skip/,
     );
     child.write('/undo skip\n/undo\n/nonsense\n/help\n');
-    await child.said(/this change stays: edit a\.txt/);
-    await child.said(/there is no change to undo/);
-    await child.said(/there is no command \/nonsense/);
-    await child.said(/\/undo +reverts the last change/);
+    await child.waitFor(/this change stays: edit a\.txt/);
+    await child.waitFor(/there is no change to undo/);
+    await child.waitFor(/there is no command \/nonsense/);
+    await child.waitFor(/\/undo +reverts the last change/);
     expect(textOf(place, 'a.txt')).toBe('mine\n');
   });
 
@@ -233,7 +233,7 @@ describe('toolwright agent', () => {
     const place = newPlace();
     const args = ['--offline', '--session', 's1'];
     await using open = agent(place, ...args);
-    await open.said(/session s1/);
+    await open.waitFor(/session s1/);
     const refused = await run(place, args, []);
     expect([refused.exitCode, refused.stderr.trim()]).toEqual([
       1,

@@ -206,7 +206,7 @@ describe('toolwright runs answer', () => {
     );
     const args = ['runs', 'answer', 'k1.1', '--store', 'runs.sqlite', '--approve', '--module', 'slow.mjs'];
     await using late = new NodeProcess([COMMAND, ...args], { folder });
-    await late.said(/loading/);
+    await late.waitFor(/loading/);
     const answers = pending.map(({ id }) => ({ id, approved: true }));
     await server.answer('k1', answers, { answeredBy: 'clerk 7' });
     await server.idle('k1');

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { container } from 'tsyringe';
 import { runAssistant } from '../../examples/assistant/run-assistant.js';
 import { builtFile } from '../processes/built-file.js';
-import { HeardOutput } from '../processes/heard-output.js';
 import { NodeProcess } from '../processes/node-process.js';
+import { ProgramOutput } from '../processes/program-output.js';
 import type { NodeRun } from '../processes/run-node.js';
 
 export interface AssistantStart {
@@ -22,13 +22,13 @@ export interface AssistantStart {
 export interface RunningAssistant {
   readonly stdout: string;
   /** Resolves with the first match in the output. */
-  said(pattern: RegExp): Promise<RegExpExecArray>;
+  waitFor(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
 /** Runs the assistant in this process with an empty environment. One at a time. */
 export async function runHere(start: AssistantStart): Promise<NodeRun> {
   const { args = [], input = '', environment = {}, folder, whileRunning } = start;
-  const output = new HeardOutput();
+  const output = new ProgramOutput();
   // The services are kept in the global container: clear it between runs.
   container.clearInstances();
   const running = runAssistant(args, {

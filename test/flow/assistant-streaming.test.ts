@@ -57,7 +57,7 @@ describe('examples/assistant shows a run while it continues', () => {
     let read: Promise<string> | undefined;
     const { exitCode, stdout } = await ask(server, {
       whileRunning: async (assistant) => {
-        await Promise.all([assistant.said(/✓ calculate/), assistant.said(/writing/)]);
+        await Promise.all([assistant.waitFor(/✓ calculate/), assistant.waitFor(/writing/)]);
         shown = assistant.stdout;
         read = readFile(pipe, 'utf8');
       },
@@ -78,7 +78,7 @@ describe('examples/assistant shows a run while it continues', () => {
       says('It is 42.')(response, request);
     });
     const { stdout } = await ask(server, {
-      whileRunning: (assistant) => assistant.said(/✓ calculate/).then(() => shown.resolve()),
+      whileRunning: (assistant) => assistant.waitFor(/✓ calculate/).then(() => shown.resolve()),
     });
     expect(stdout).toMatch(new RegExp(`^${MULTIPLIED}It is 42\\.\n$`));
   });
@@ -93,7 +93,7 @@ describe('examples/assistant shows a run while it continues', () => {
       response.end('data: [DONE]\n\n');
     });
     const { exitCode, stdout, stderr } = await ask(server, {
-      whileRunning: (assistant) => assistant.said(/^Once upon $/).then(() => begun.resolve()),
+      whileRunning: (assistant) => assistant.waitFor(/^Once upon $/).then(() => begun.resolve()),
     });
     expect([exitCode, stdout, stderr]).toEqual([0, 'Once upon a time.\n', '']);
     expect(server.requests[0]?.body).toMatchObject({ stream: true });
@@ -143,7 +143,7 @@ describe('an interrupted answer', () => {
       folder,
       args: ['Please'],
       environment: { OPENAI_BASE_URL: server.baseURL },
-      whileRunning: (assistant) => assistant.said(/^On and $/).then(() => assistant.send('SIGINT')),
+      whileRunning: (assistant) => assistant.waitFor(/^On and $/).then(() => assistant.send('SIGINT')),
     });
     expect([exitCode, stdout, stderr]).toEqual([
       130,

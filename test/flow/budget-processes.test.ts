@@ -29,7 +29,7 @@ async function spend(place: string, schema: string, seed: number): Promise<reado
     folder: process.cwd(),
     environment: { PATH: process.env.PATH },
   });
-  const [line] = await spending.said(/^\[.*\]$/m);
+  const [line] = await spending.waitFor(/^\[.*\]$/m);
   return JSON.parse(line) as readonly Told[];
 }
 

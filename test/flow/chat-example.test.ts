@@ -22,7 +22,7 @@ beforeAll(async () => {
     environment: { PORT: '0', CHAT_DATA: folder },
   });
   process.endInput();
-  [, url = ''] = await process.said(/The chat is open at (\S+)\n/);
+  [, url = ''] = await process.waitFor(/The chat is open at (\S+)\n/);
 });
 
 afterAll(async () => {

@@ -49,12 +49,12 @@ class Fleet implements AsyncDisposable {
   /** The address of a member after its `nth` start. */
   async member(name: string, nth = 1): Promise<{ readonly url: string; readonly pid: number }> {
     const started = `(?:[^]*?${name}: is at (\\S+), process (\\d+)\\n){${nth}}`;
-    const [, url = '', pid] = await this.#process.said(new RegExp(`^${started}`));
+    const [, url = '', pid] = await this.#process.waitFor(new RegExp(`^${started}`));
     return { url, pid: Number(pid) };
   }
 
-  said(pattern: RegExp): Promise<RegExpExecArray> {
-    return this.#process.said(pattern);
+  waitFor(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.#process.waitFor(pattern);
   }
 
   async paid(): Promise<readonly unknown[]> {
@@ -154,7 +154,7 @@ describePostgres('examples/fleet', (postgres) => {
 
     // A report that another worker starts again.
     const started = await read(await prompt(web.url, 'chat-1', 'Write the report of 2025'));
-    const [, worker = ''] = await fleet.said(/(worker \d): begins the report of 2025/);
+    const [, worker = ''] = await fleet.waitFor(/(worker \d): begins the report of 2025/);
     process.kill((await fleet.member(worker, 2)).pid, 'SIGKILL');
     const told = await readLater(web.url, 'chat-1', started.at(-1)?.id ?? 0);
     expect(JSON.stringify(told)).toContain('Report of 2025: 249 euros were paid.');

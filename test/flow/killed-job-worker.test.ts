@@ -41,7 +41,7 @@ describeRedis('with Redis', (redis) => {
       });
       const args = [program.file, redis.url, postgres.url, queue, schema];
       await using killed = new NodeProcess(args, { folder: ROOT, environment: process.env as never });
-      await killed.said(/working\./);
+      await killed.waitFor(/working\./);
       const provider = new ScriptedProvider([
         { toolCalls: [{ name: 'pay', arguments: {} }] },
         { content: 'Started' },
@@ -49,7 +49,7 @@ describeRedis('with Redis', (redis) => {
       const run = await runToolLoop({ provider, model: 'm', tools: [pay], engine, store }, [
         { role: 'user', content: 'Pay' },
       ]);
-      const [, key = ''] = await killed.said(/attempt 1 under (\S+)\./);
+      const [, key = ''] = await killed.waitFor(/attempt 1 under (\S+)\./);
       await killed.kill();
       const completions: JobCompletion[] = [];
       const completed = Promise.withResolvers<void>();

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { defineTool, type Logger, ToolRegistry } from 'toolwright';
 import { createMcpServer, jwks, type McpServerOptions, type McpToolServer } from 'toolwright/mcp';
 import { type TokenClaims, type TokenIssuer, tokenIssuer } from '../parts/mcp/token-issuer.js';
-import { keepConnections } from '../setup/loopback.js';
+import { disableTimeouts } from '../setup/loopback.js';
 
 export const RESOURCE = 'https://bank.example.org/mcp';
 export const MODERN = '2026-07-28';
@@ -115,7 +115,7 @@ export async function openBank(options: McpServerOptions = {}): Promise<Bank> {
     onError: (error) => log.push(String(error)),
     ...options,
   });
-  const http = keepConnections(createServer(mcp.node)).listen(0, '127.0.0.1');
+  const http = disableTimeouts(createServer(mcp.node)).listen(0, '127.0.0.1');
   await once(http, 'listening');
   return {
     url: new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`),

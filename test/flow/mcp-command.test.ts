@@ -234,7 +234,7 @@ test.each(Object.entries(ENDS))(
     write({ id: 1, method: 'initialize', params });
     write({ id: 2, method: 'tools/call', params: { name: 'wind_up' } });
     write({ id: 3, method: 'tools/call', params: { name: 'deaf' } });
-    await command.said(/running[\s\S]*running/);
+    await command.waitFor(/running[\s\S]*running/);
     end(command);
     const { exitCode, stdout } = await command.ended();
     expect(exitCode).toBe(0);

@@ -5,7 +5,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { defineTool, type Logger, ToolRegistry } from 'toolwright';
 import { createMcpServer, jwks, type McpToolServer } from 'toolwright/mcp';
 import { tokenIssuer } from '../parts/mcp/token-issuer.js';
-import { keepConnections } from '../setup/loopback.js';
+import { disableTimeouts } from '../setup/loopback.js';
 import { ask, beginSession, callIn, messagesOf, post, type Sender, type WireMessage } from './mcp-bank.js';
 
 /** `MCP_TENANTS=10000` for a longer run. */
@@ -69,7 +69,7 @@ async function openCrowd() {
     },
   });
   // All connect at the same time, which may exceed the default timeouts on a busy machine.
-  const http = keepConnections(createServer({ headersTimeout: 0, requestTimeout: 0 }, mcp.node));
+  const http = disableTimeouts(createServer({ headersTimeout: 0, requestTimeout: 0 }, mcp.node));
   http.listen({ port: 0, host: '127.0.0.1', backlog: 4 * TENANTS });
   await once(http, 'listening');
   closing.push(

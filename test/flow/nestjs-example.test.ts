@@ -12,7 +12,7 @@ import { OfflineProvider } from 'toolwright/offline';
 import { ScriptedProvider } from 'toolwright/testing';
 import { AppModule } from '../../examples/nestjs/app-module.js';
 import { DATABASE } from '../../examples/nestjs/database/open-database.js';
-import { keepConnections } from '../setup/loopback.js';
+import { disableTimeouts } from '../setup/loopback.js';
 
 const CUSTOMER = 'token-one';
 const OTHER = 'token-two';
@@ -30,7 +30,7 @@ async function openShop(provider: LLMProvider, dataFolder?: string): Promise<Sho
   const module = AppModule.with({ provider, model: 'm', ...(dataFolder ? { dataFolder } : {}) });
   const app = await NestFactory.create(module, { logger: false, abortOnError: false });
   open.add(app);
-  keepConnections(app.getHttpServer());
+  disableTimeouts(app.getHttpServer());
   await app.listen(0, '127.0.0.1');
   const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
   return { app, url: `http://127.0.0.1:${port}` };

@@ -17,6 +17,6 @@ export async function openShopProcess(
     environment: { PORT: '0', SHOP_DATA: dataFolder, ...environment },
   });
   process.endInput();
-  const [, url = ''] = await process.said(/The shop is open at (\S+)\n/);
+  const [, url = ''] = await process.waitFor(/The shop is open at (\S+)\n/);
   return { url, process, [Symbol.asyncDispose]: () => process.kill() };
 }

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { runProgram } from '../../examples/satellite/run-program.js';
 import { LoopbackServer } from '../parts/providers/loopback-server.js';
 import { builtFile } from '../processes/built-file.js';
-import { HeardOutput } from '../processes/heard-output.js';
 import { NodeProcess } from '../processes/node-process.js';
+import { ProgramOutput } from '../processes/program-output.js';
 import type { NodeRun } from '../processes/run-node.js';
 
 // Runs the built examples/satellite in processes, except for tests of its command line.
@@ -32,7 +32,7 @@ function start(args: readonly string[], environment: Readonly<Record<string, str
 }
 
 async function runHere(args: readonly string[]): Promise<NodeRun> {
-  const output = new HeardOutput();
+  const output = new ProgramOutput();
   const [stdout, stderr] = [output.writable('stdout'), output.writable('stderr')];
   const exitCode = await runProgram(args, { stdout, stderr });
   return { exitCode, stdout: output.stdout, stderr: output.stderr };
@@ -40,7 +40,7 @@ async function runHere(args: readonly string[]): Promise<NodeRun> {
 
 async function startServer(port = '0', environment: Readonly<Record<string, string>> = {}) {
   const server = start(['server', '--port', port], environment);
-  const [, url = ''] = await server.said(/^listening on (.+)\n/);
+  const [, url = ''] = await server.waitFor(/^listening on (.+)\n/);
   return { server, url, port: new URL(url).port };
 }
 
@@ -154,7 +154,7 @@ describe('examples/satellite, killed during a pending request', () => {
     await station.asked();
     await first.server.kill();
     station.answer();
-    await satellite.said(/cannot be reached.*; trying again/);
+    await satellite.waitFor(/cannot be reached.*; trying again/);
     const second = await startServer(first.port);
     await using _second = second.server;
     await satellite.ended();

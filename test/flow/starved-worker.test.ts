@@ -62,10 +62,10 @@ describeRedis('with Redis', (redis) => {
       const engine = openStarvedEngine(place);
       const args = [program.file, JSON.stringify(place), postgres.url, storeSchema, awaited];
       const worker = new NodeProcess(args, { folder: ROOT, environment: process.env as never });
-      await worker.said(/working\./);
+      await worker.waitFor(/working\./);
       const tools = new ToolRegistry({ engine, store }).register(PAY);
       await tools.executeWithContext('pay', {}, { callId: place.queue });
-      await worker.said(/attempt 1\./);
+      await worker.waitFor(/attempt 1\./);
       return { worker, engine, place };
     }
 
@@ -85,7 +85,7 @@ describeRedis('with Redis', (redis) => {
         await using worker = starved.worker;
         await leaseEnded(starved.place);
         writeFileSync(awaited, '');
-        await worker.said(/completed: paid\./);
+        await worker.waitFor(/completed: paid\./);
         await expectPaid(starved);
       },
     );
@@ -103,7 +103,7 @@ describeRedis('with Redis', (redis) => {
         const other = await runJobs({ engine, store, tools: [PAY], onAsyncResult });
         await completed.promise;
         worker.send('SIGCONT');
-        await worker.said(/aborted\./);
+        await worker.waitFor(/aborted\./);
         await other.close();
         await expectPaid(starved);
         expect(worker.stdout).not.toContain('completed');

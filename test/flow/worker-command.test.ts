@@ -138,10 +138,10 @@ describe('toolwright worker', () => {
   test('runs a turn of a NestJS application, and on SIGTERM finishes it but takes no new turn', async () => {
     await conversations.prompt('c1', 'hold');
     await using worker = startWorker('nest.mjs');
-    await worker.said(/worker of nest\.mjs: conversations, jobs, runs\n/);
-    await worker.said(/holding\n/);
+    await worker.waitFor(/worker of nest\.mjs: conversations, jobs, runs\n/);
+    await worker.waitFor(/holding\n/);
     worker.send('SIGTERM');
-    await worker.said(/SIGTERM: no new work is started; waiting for the running work\n/);
+    await worker.waitFor(/SIGTERM: no new work is started; waiting for the running work\n/);
     await conversations.prompt('c2', 'hold');
     worker.write('go on\n');
     const { exitCode, stderr } = await worker.ended();
@@ -156,7 +156,7 @@ describe('toolwright worker', () => {
 
   test('runs jobs of an application with its guards, as in a request', async () => {
     await using worker = startWorker('nest.mjs');
-    await worker.said(/worker of/);
+    await worker.waitFor(/worker of/);
     const said: unknown[] = [];
     for (const [id, owner] of [
       ['c1', 'cleo'],
@@ -185,8 +185,8 @@ describe('toolwright worker', () => {
     await conversations.prompt('c1', 'hold');
     await conversations.prompt('c2', 'reprice');
     await using worker = startWorker('plain.mjs', '--store', 'runs.sqlite');
-    await worker.said(/worker of plain\.mjs: conversations, jobs, runs\n/);
-    await worker.said(/holding\n/);
+    await worker.waitFor(/worker of plain\.mjs: conversations, jobs, runs\n/);
+    await worker.waitFor(/holding\n/);
     const repriced = 'heard: [System: async:reprice] repriced';
     for await (const { event } of conversations.events('c2'))
       if (event.type === 'turn-end' && event.content === repriced) break;
@@ -208,7 +208,7 @@ describe('toolwright worker', () => {
       await runToolLoop(config, [{ role: 'user', content: 'hold' }]);
       await pause(50);
       await using worker = startWorker(...args);
-      await worker.said(/worker of/);
+      await worker.waitFor(/worker of/);
       while ((await store.read('r1'))?.status !== 'ended') await pause(20);
       worker.send('SIGTERM');
       const { exitCode, stderr } = await worker.ended();
@@ -233,7 +233,7 @@ describe('toolwright worker', () => {
       const schedule = { id: 's1', conversationId: 'c1', text: 'Report', timing, dueAt: 0, createdAt: 0 };
       store.schedules.addSchedule(schedule);
       await using worker = startWorker(...args);
-      await worker.said(/worker of/);
+      await worker.waitFor(/worker of/);
       const said = 'heard: [System: schedule:s1, due 1970-01-01T00:00:00.000Z] Report';
       for await (const { event } of conversations.events('c1'))
         if (event.type === 'turn-end' && event.content === said) break;
@@ -250,7 +250,7 @@ describe('toolwright worker', () => {
       config.store = new SqliteRunStore({ path: 'configured.sqlite' });`;
     writeFileSync(join(folder, 'configured.mjs'), configured);
     await using worker = startWorker('configured.mjs');
-    await worker.said(/worker of configured\.mjs: conversations, jobs, runs\n/);
+    await worker.waitFor(/worker of configured\.mjs: conversations, jobs, runs\n/);
     worker.send('SIGTERM');
     expect((await worker.ended()).exitCode).toBe(0);
     expect(existsSync(join(folder, 'configured.sqlite'))).toBe(true);
@@ -259,7 +259,7 @@ describe('toolwright worker', () => {
   test('creates a missing store and reports that', async () => {
     const path = join(folder, 'new.sqlite');
     await using worker = startWorker('plain.mjs', '--store', 'new.sqlite');
-    await worker.said(/worker of plain\.mjs: conversations, jobs, runs\n/);
+    await worker.waitFor(/worker of plain\.mjs: conversations, jobs, runs\n/);
     expect(existsSync(path)).toBe(true);
     worker.send('SIGTERM');
     const { exitCode, stderr } = await worker.ended();
@@ -281,14 +281,14 @@ describe('toolwright worker', () => {
     const routed = program.replace('background: true', "background: { queue: 'prices' }");
     writeFileSync(join(folder, 'routed.mjs'), routed);
     await using worker = startWorker('routed.mjs', ...options);
-    await worker.said(/worker of routed\.mjs: conversations, jobs \(queues: prices\), runs\n/);
+    await worker.waitFor(/worker of routed\.mjs: conversations, jobs \(queues: prices\), runs\n/);
   });
 
   test('waits for an unreachable database until it is told to end', async () => {
     await using worker = startWorker('plain.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
-    await worker.said(/worker of plain\.mjs: conversations, jobs, runs\n/);
+    await worker.waitFor(/worker of plain\.mjs: conversations, jobs, runs\n/);
     worker.send('SIGTERM');
-    await worker.said(/drained\n/);
+    await worker.waitFor(/drained\n/);
     expect((await worker.ended()).exitCode).toBe(0);
   });
 
@@ -308,11 +308,11 @@ describe('toolwright worker', () => {
       writeFileSync(join(folder, 'away.mjs'), `${imported}${rest}`);
       await conversations.prompt('c1', 'hold');
       await using worker = startWorker('away.mjs', ...(isPlain ? ['--store', 'runs.sqlite'] : []));
-      await worker.said(/worker of away\.mjs: conversations, jobs, runs\n/);
-      await worker.said(/holding\n/);
-      await worker.said(told);
+      await worker.waitFor(/worker of away\.mjs: conversations, jobs, runs\n/);
+      await worker.waitFor(/holding\n/);
+      await worker.waitFor(told);
       worker.send('SIGTERM');
-      await worker.said(/SIGTERM: no new work is started; waiting for the running work\n/);
+      await worker.waitFor(/SIGTERM: no new work is started; waiting for the running work\n/);
       worker.write('go on\n');
       expect((await worker.ended()).exitCode).toBe(0);
       expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
@@ -322,8 +322,10 @@ describe('toolwright worker', () => {
   test('reports a database error in one line and does not repeat it', async () => {
     writeFileSync(join(folder, 'quick.mjs'), `${PLAIN}config.leaseMs = 60;`);
     await using worker = startWorker('quick.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
-    await worker.said(/toolwright: [^\n]*conversations[^\n]*: [^\n]*ECONNREFUSED[^\n]*\n/);
-    await worker.said(/toolwright: The store could not be asked for lost runs: [^\n]*ECONNREFUSED[^\n]*\n/);
+    await worker.waitFor(/toolwright: [^\n]*conversations[^\n]*: [^\n]*ECONNREFUSED[^\n]*\n/);
+    await worker.waitFor(
+      /toolwright: The store could not be asked for lost runs: [^\n]*ECONNREFUSED[^\n]*\n/,
+    );
     await pause(300);
     worker.send('SIGTERM');
     const { stderr } = await worker.ended();
@@ -338,7 +340,7 @@ describe('toolwright worker', () => {
         const logger = { debug() {}, info() {}, warn: say, error: say };`;
       writeFileSync(join(folder, 'logged.mjs'), `${PLAIN}${logger}${handed}`);
       await using worker = startWorker('logged.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
-      await worker.said(/logged: The store could not be asked for lost runs: [^\n]*ECONNREFUSED/);
+      await worker.waitFor(/logged: The store could not be asked for lost runs: [^\n]*ECONNREFUSED/);
       worker.send('SIGTERM');
       expect((await worker.ended()).stderr).not.toContain('ECONNREFUSED');
     },

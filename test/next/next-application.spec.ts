@@ -41,7 +41,7 @@ describe('an application of Next 15 whose route is a chat', () => {
         ['node_modules/next/dist/bin/next', 'start', '-H', '127.0.0.1', '-p', '0'],
         { folder, environment: ENVIRONMENT },
       );
-      const [, url = ''] = await server.said(/(http:\/\/127\.0\.0\.1:\d+)[\s\S]*Ready/);
+      const [, url = ''] = await server.waitFor(/(http:\/\/127\.0\.0\.1:\d+)[\s\S]*Ready/);
       const chunks = await ask(url);
       expect(chunks.find(({ type }) => type === 'tool-output-available')).toMatchObject({
         output: '7 days to 8004',

@@ -191,7 +191,7 @@ describe('the programs of a first page run as they are printed, in a new folder,
     const { folder, outputs } = savedPage(page, ['server.ts']);
     const environment = { PATH: process.env.PATH, PORT: '0' };
     await using server = new NodeProcess(withTsx('server.ts'), { folder, environment });
-    await server.said(/\n/);
+    await server.waitFor(/\n/);
     expect([server.stdout.replace('127.0.0.1:0', '127.0.0.1:3000')]).toEqual(outputs);
   });
 

@@ -173,7 +173,7 @@ test('a server of Vite goes on generating, and survives a fault', async () => {
   await using server = new NodeProcess([toolFile('vite/bin/vite.js'), '--port', '0'], {
     folder: project.folder,
   });
-  await server.said(/Local:/);
+  await server.waitFor(/Local:/);
   expect(project.read(GENERATED)).toContain("type: 'string'");
   // Its watcher may start later than it says, and misses what has changed before.
   await until(() => {
@@ -194,9 +194,9 @@ test.each(['webpack', 'Rspack'])(
       .replace('compiler.close(() => {});', "console.log('built');");
     using project = builtProject({ ...files, 'build.mjs': script });
     await using watcher = new NodeProcess(['build.mjs'], { folder: project.folder });
-    await watcher.said(/built/);
+    await watcher.waitFor(/built/);
     project.write('src/tools.ts', toolset('symbol'));
-    await watcher.said(/x is a symbol/);
+    await watcher.waitFor(/x is a symbol/);
     project.write('src/tools.ts', toolset('boolean'));
     await until(() => /type: ['"]boolean['"]/.test(project.read('out/main.js')));
     expect(watcher.exitCode).toBe(null);
@@ -208,9 +208,9 @@ test('the Nest CLI goes on generating while it watches, and survives a fault', a
   generate(project);
   const args = [toolFile('@nestjs/cli/bin/nest.js'), 'build', '--watch'];
   await using watcher = new NodeProcess(args, { folder: project.folder });
-  await watcher.said(/Found 0 errors/);
+  await watcher.waitFor(/Found 0 errors/);
   project.write('src/tools.ts', toolset('symbol'));
-  await watcher.said(/x is a symbol/);
+  await watcher.waitFor(/x is a symbol/);
   project.write('src/tools.ts', toolset('boolean'));
   await until(() => project.read('dist/toolwright.gen.js').includes("type: 'boolean'"));
   expect(watcher.exitCode).toBe(null);

@@ -4,13 +4,13 @@ import { basename, join, resolve } from 'node:path';
 
 const CACHE = 'node_modules/.cache';
 
-/** The program as one file that Node runs as it is, beside the packages that it imports. */
+/** A program bundled into one file; packages stay imports. */
 export interface BuiltProgram {
   readonly file: string;
   remove(): void;
 }
 
-/** Builds a program from the sources, so that its tests need no build of the package. */
+/** Bundles a program from the sources, so that its tests need no build of the package. */
 export function buildProgram(path: `test/${string}.ts`): BuiltProgram {
   mkdirSync(CACHE, { recursive: true });
   const folder = mkdtempSync(join(CACHE, `toolwright-${basename(path, '.ts')}-`));

@@ -1,15 +1,15 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { HeardOutput } from './heard-output.js';
+import { ProgramOutput } from './program-output.js';
 import { type NodePlace, type NodeRun, PROCESS_ENVIRONMENT, PROCESS_LIMIT_MS } from './run-node.js';
 
-/** A running Node. Its end is the end of the block that uses it, at the latest. */
+/** A Node process, which `await using` kills. */
 export class NodeProcess implements AsyncDisposable {
-  readonly #output = new HeardOutput();
+  readonly #output = new ProgramOutput();
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #closed: Promise<unknown>;
 
-  /** Starts this very Node, with nothing of this process's environment. */
+  /** Starts the same version of Node, without the environment of this process. */
   constructor(args: readonly string[], { folder, environment = {} }: NodePlace) {
     this.#child = spawn(process.execPath, args, {
       cwd: folder,
@@ -23,7 +23,7 @@ export class NodeProcess implements AsyncDisposable {
       clearTimeout(limit);
       this.#output.close();
     });
-    // A program that refuses its arguments ends before it has read its input.
+    // A program that rejects its arguments ends before it reads its input.
     this.#child.stdin.on('error', () => {});
     for (const stream of ['stdout', 'stderr'] as const)
       this.#child[stream].setEncoding('utf8').on('data', (text: string) => this.#output.add(stream, text));
@@ -56,23 +56,23 @@ export class NodeProcess implements AsyncDisposable {
     this.#child.stdin.end();
   }
 
-  /** The first match in what it has written to one of its outputs, as soon as it has. */
-  said(pattern: RegExp): Promise<RegExpExecArray> {
-    return this.#output.said(pattern);
+  /** Waits until one of its outputs matches. */
+  waitFor(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.#output.waitFor(pattern);
   }
 
-  /** When it has ended, and so has everything that inherited its outputs. */
+  /** Waits until it has ended, and so have all processes that inherited its outputs. */
   async ended(): Promise<NodeRun> {
     await this.#closed;
     return { exitCode: this.exitCode, stdout: this.stdout, stderr: this.stderr };
   }
 
-  /** Sends it a signal, and does not wait for what comes of it. */
+  /** Sends a signal and does not wait for its effect. */
   send(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
 
-  /** Ends it as a power cut would. */
+  /** Kills it without a chance to clean up, like a power cut. */
   async kill(): Promise<void> {
     this.send('SIGKILL');
     await this.#closed;

@@ -4,7 +4,6 @@ import { API, type Diagnostic } from 'typescript/unstable/sync';
 import { ROOT } from '../structure/repository.js';
 import { runNode } from './run-node.js';
 
-/** One complaint of the compiler. */
 export interface CompilerError {
   /** Relative to the folder that the compiler ran in. */
   readonly file: string;
@@ -14,13 +13,13 @@ export interface CompilerError {
   readonly message: string;
 }
 
-/** Type-checks a project with the repository's own compiler; or writes the result, if told to, and checks nothing. */
+/** Type-checks a project with the repository's compiler; with `emit`, writes the output without checking types. */
 export function runCompiler(
   project: string,
   { folder = ROOT, emit = false }: { readonly folder?: string; readonly emit?: boolean } = {},
 ): CompilerError[] {
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-  // Several checkers look at the same declarations again, each for itself.
+  // Parallel checkers would each check the same declarations again.
   const flags = [emit ? '--noCheck' : '--noEmit', '--pretty', 'false', '--singleThreaded'];
   const run = runNode([compiler, '-p', project, ...flags], { folder });
   const errors = [...run.stdout.matchAll(/^(?:(.+)\((\d+),\d+\): )?error (TS\d+): (.*)$/gm)].map(
@@ -31,8 +30,8 @@ export function runCompiler(
 }
 
 /**
- * Type-checks these files of a project, paths in its folder, and of all that they import only what they ask of it; or
- * those of all its files and their imports, absolute paths, that are chosen.
+ * Type-checks only some files of a project: these paths in its folder, or those of its files and their imports that a
+ * function chooses by absolute path.
  */
 export function checkFiles(
   folder: string,
@@ -42,14 +41,14 @@ export function checkFiles(
   try {
     const project = join(folder, 'tsconfig.json');
     const program = api.updateSnapshot({ openProjects: [project] }).getProject(project)?.program;
-    if (program === undefined) throw new Error(`there is no project in ${folder}`);
-    const faults = [...program.getConfigFileParsingDiagnostics(), ...program.getProgramDiagnostics()];
-    if (faults.length > 0) throw new Error(faults.map(({ text }) => text).join('\n'));
+    if (program === undefined) throw new Error(`tsconfig.json in ${folder} was not loaded`);
+    const problems = [...program.getConfigFileParsingDiagnostics(), ...program.getProgramDiagnostics()];
+    if (problems.length > 0) throw new Error(problems.map(({ text }) => text).join('\n'));
     const chosen = typeof files === 'function' ? program.getSourceFileNames().filter(files) : files;
     return chosen.flatMap((file) => {
       const path = resolve(folder, file);
       const found = [...program.getSyntacticDiagnostics(path), ...program.getSemanticDiagnostics(path)];
-      return found.map((one) => errorOf(one, folder));
+      return found.map((diagnostic) => errorOf(diagnostic, folder));
     });
   } finally {
     api.close();

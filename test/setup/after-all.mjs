@@ -2,7 +2,7 @@
 import stopServices from '../services/stop-services.mjs';
 import { closeMemoryFolder } from './memory-folder.mjs';
 
-// Jest demands a default export.
+// Jest requires a default export.
 export default async function afterAll() {
   await stopServices();
   closeMemoryFolder();

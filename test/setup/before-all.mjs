@@ -2,7 +2,7 @@
 import findServices from '../services/find-services.mjs';
 import { openMemoryFolder } from './memory-folder.mjs';
 
-// Jest demands a default export.
+// Jest requires a default export.
 export default async function beforeAll() {
   openMemoryFolder();
   await findServices();

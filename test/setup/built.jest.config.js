@@ -9,14 +9,14 @@ const { roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExt
 const { maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout, testTimeout } = others;
 const { globalSetup, globalTeardown, reporters, testSequencer } = others;
 
-// Files that the command names run by themselves: no group has their name.
-const isWhole = !process.argv
+// Files named on the command line are not grouped.
+const isWholeRun = !process.argv
   .slice(2)
-  .some((word) => /^(?:\.\/)?test\//.test(word) && !word.endsWith('.config.js'));
+  .some((argument) => /^(?:\.\/)?test\//.test(argument) && !argument.endsWith('.config.js'));
 
 const project = {
   rootDir,
-  roots: isWhole ? [...roots, `<rootDir>/${GROUPS}`] : roots,
+  roots: isWholeRun ? [...roots, `<rootDir>/${GROUPS}`] : roots,
   transform,
   testEnvironment,
   extensionsToTreatAsEsm,
@@ -24,7 +24,7 @@ const project = {
 };
 const { built, sources: unbuilt } = testFiles();
 const inRoot = (path) => `<rootDir>/${path}`;
-const files = (paths, name) => (isWhole ? groupTests(paths, name) : paths).map(inRoot);
+const files = (paths, name) => (isWholeRun ? groupTests(paths, name) : paths).map(inRoot);
 
 /**
  * All tests, after a build. Tests that import only entry points load the built ones: a few files instead of hundreds,
@@ -32,7 +32,7 @@ const files = (paths, name) => (isWhole ? groupTests(paths, name) : paths).map(i
  */
 export default {
   rootDir,
-  // Of the whole run, also where Jest would take them from a project: there, it would not heed the limit of a test.
+  // At the top level, because Jest ignores `testTimeout` of a project.
   ...{ maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout, testTimeout },
   ...{ globalSetup, globalTeardown, reporters, testSequencer },
   projects: [

@@ -1,38 +1,38 @@
-// A Jest environment of Node in which each worker compiles a module once. Jest gives every test file modules of its
-// own and compiles their sources anew each time, which is a quarter of what most files cost.
+// A Jest environment in which each worker compiles a module once. Jest evaluates modules again for each test file and
+// compiles them each time, which takes a quarter of the time of most files.
 import { setFlagsFromString } from 'node:v8';
 import vm from 'node:vm';
 import { TestEnvironment } from 'jest-environment-node';
 
-// V8 remembers what it has compiled by the text, and through that keeps all that ever was in a test file's context.
+// V8's own cache refers to the contexts of finished test files, so that they are never collected.
 setFlagsFromString('--no-compilation-cache');
 
 const { Script, SourceTextModule, compileFunction } = vm;
 const scripts = new Map();
 const modules = new Map();
 
-// CommonJS. What may import dynamically has to get the modules of its own test file, which are Jest's to give.
+// CommonJS. Dynamic imports must go through Jest, so that each test file gets its own modules.
 vm.compileFunction = (source, parameters = [], options = {}) => {
   const { filename, parsingContext } = options;
   if (parsingContext === undefined) return compileFunction(source, parameters, options);
   if (/\bimport\b/.test(source)) return compileImporting(source, parameters, options);
   const head = `(function (${parameters.join(', ')}) {`;
-  let known = scripts.get(filename);
-  if (known?.source !== source) {
+  let cached = scripts.get(filename);
+  if (cached?.source !== source) {
     const script = new Script(`${head}${source}\n})`, { filename, columnOffset: -head.length });
-    known = { source, script };
-    scripts.set(filename, known);
+    cached = { source, script };
+    scripts.set(filename, cached);
   }
-  return known.script.runInContext(parsingContext);
+  return cached.script.runInContext(parsingContext);
 };
 
 const functions = new Map();
 
 function compileImporting(source, parameters, options) {
   const { filename } = options;
-  const known = functions.get(filename);
-  if (known?.source === source)
-    return compileFunction(source, parameters, { ...options, cachedData: known.data });
+  const cached = functions.get(filename);
+  if (cached?.source === source)
+    return compileFunction(source, parameters, { ...options, cachedData: cached.data });
   const compiled = compileFunction(source, parameters, { ...options, produceCachedData: true });
   functions.set(filename, { source, data: compiled.cachedData });
   return compiled;
@@ -40,12 +40,12 @@ function compileImporting(source, parameters, options) {
 
 vm.SourceTextModule = new Proxy(SourceTextModule, {
   construct(Module, [source, options]) {
-    const known = modules.get(options.identifier);
-    if (known?.source === source) {
+    const cached = modules.get(options.identifier);
+    if (cached?.source === source) {
       try {
-        return new Module(source, { ...options, cachedData: known.data });
+        return new Module(source, { ...options, cachedData: cached.data });
       } catch {
-        // A test has changed the flags of V8, which takes only what was compiled under the same.
+        // A test has changed the flags of V8, which rejects code that was compiled with other flags.
       }
     }
     const module = new Module(source, options);
@@ -54,18 +54,18 @@ vm.SourceTextModule = new Proxy(SourceTextModule, {
   },
 });
 
-const END = 2;
+const CHILD_MESSAGE_END = 2;
 
-// What jest-worker tells a worker at the end; by itself, it would wait up to half a minute for what tests leave behind:
-// deadlines of calls whose process ended in a test, connections to what was killed.
+// jest-worker ends each worker with this message. Without an exit, a worker would wait up to half a minute for leftovers
+// of tests, such as timers and connections to killed processes.
 process.on('message', (message) => {
-  if (Array.isArray(message) && message[0] === END) setImmediate(() => process.exit());
+  if (Array.isArray(message) && message[0] === CHILD_MESSAGE_END) setImmediate(() => process.exit());
 });
 
-/** What is logged by default: many tests let something fail, and look at what comes of it. */
-const LOGGED = /^(?:toolwright: |oidc-provider )/;
+/** Default log lines, which are hidden: many tests cause failures on purpose. */
+const DEFAULT_LOG = /^(?:toolwright: |oidc-provider )/;
 
-// Jest demands a default export.
+// Jest requires a default export.
 export default class QuietEnvironment extends TestEnvironment {
   async setup() {
     await super.setup();
@@ -73,7 +73,7 @@ export default class QuietEnvironment extends TestEnvironment {
     for (const level of ['error', 'warn']) {
       const write = console[level].bind(console);
       console[level] = (...values) => {
-        if (!LOGGED.test(String(values[0]))) write(...values);
+        if (!DEFAULT_LOG.test(String(values[0]))) write(...values);
       };
     }
   }

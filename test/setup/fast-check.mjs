@@ -1,10 +1,10 @@
-// What tests get for `fast-check`. Everybody's `npm test` tries the same cases, so that what fails is what was
-// changed; `npm run test:long` tries new ones each time.
+// Tests import this as `fast-check`. `npm test` always tries the same cases, so that a failure is caused by a change;
+// `npm run test:long` tries new cases each time.
 import fc from '../../node_modules/fast-check/lib/fast-check.js';
 
 const SEED = 1;
 
 if (process.env.TOOLWRIGHT_RUNS === undefined) fc.configureGlobal({ seed: SEED });
 
-// As fast-check has it.
+// fast-check has a default export too.
 export default fc;

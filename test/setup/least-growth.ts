@@ -1,19 +1,18 @@
-/** A work of two sizes, whose times are compared. */
+/** The same work in two sizes, whose times are compared. */
 export interface Growth {
   readonly small: () => unknown;
   readonly large: () => unknown;
-  /** The most times that the large one may take as long as the small one. */
+  /** The largest acceptable ratio of the two times. */
   readonly most: number;
-  /** A shorter time is noise, in milliseconds. */
+  /** Shorter times, in milliseconds, are noise. */
   readonly noiseMs: number;
 }
 
 const ATTEMPTS = 15;
 
 /**
- * How many times as long the large work takes as the small one, in processor time: the least of several attempts. The
- * speed of a shared machine changes from second to second, so that each attempt measures the small work before and
- * after the large one.
+ * The smallest ratio of processor times, large to small, over several attempts. The speed of a shared machine changes
+ * from second to second, so each attempt measures the small work before and after the large work.
  */
 export async function leastGrowth({ small, large, most, noiseMs }: Growth): Promise<number> {
   let growth = Number.POSITIVE_INFINITY;
@@ -29,8 +28,8 @@ export async function leastGrowth({ small, large, most, noiseMs }: Growth): Prom
 }
 
 async function processorMs(work: () => unknown): Promise<number> {
-  const since = process.cpuUsage();
+  const before = process.cpuUsage();
   await work();
-  const { user, system } = process.cpuUsage(since);
+  const { user, system } = process.cpuUsage(before);
   return (user + system) / 1000;
 }

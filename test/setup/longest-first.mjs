@@ -1,8 +1,8 @@
-// Starts the files first that wait longest for others, so that no worker is left with one of them at the end. Jest
-// knows how long a file takes only where it has run before, and a fresh clone never has.
+// Starts long test files first, so that the run does not end with one worker on a long file. Jest itself sorts by
+// recorded durations, which a fresh clone does not have.
 import TestSequencer from '@jest/test-sequencer';
 
-/** Parts of the paths of tests that take long, or wait: for engines, browsers, compilers and other processes. */
+/** Parts of the paths of long tests, which mostly wait for engines, browsers, compilers and other processes. */
 const LONG = [
   'test/flow/worker-command',
   'test/parts/engines/broker-away',
@@ -26,29 +26,28 @@ const LONG = [
   'test/flow/mcp-command',
 ];
 
-/** Whether a file is one of those, by its path. */
 export function isLong(path) {
-  return placeOf(path) < LONG.length;
+  return rankOf(path) < LONG.length;
 }
 
-function placeOf(path) {
+function rankOf(path) {
   const index = LONG.findIndex((part) => path.replaceAll('\\', '/').includes(part));
   return index < 0 ? LONG.length : index;
 }
 
 const isGroup = ({ path }) => path.replaceAll('\\', '/').includes('/test-groups/');
 
-// Jest demands a default export.
+// Jest requires a default export.
 export default class LongestFirst extends TestSequencer {
   sort(tests) {
     const sorted = super.sort(tests);
     const long = sorted.filter(({ path }) => isLong(path));
     const others = sorted.filter(({ path }) => !isLong(path));
     const rest = [...others.filter(isGroup), ...others.filter((test) => !isGroup(test))];
-    long.sort((a, b) => placeOf(a.path) - placeOf(b.path));
-    // What waits beside what computes: the ones leave the processor to the others.
+    long.sort((a, b) => rankOf(a.path) - rankOf(b.path));
+    // Alternate waiting tests with computing tests, so that the processor stays busy.
     return long
-      .flatMap((test, place) => [test, ...rest.slice(place, place + 1)])
+      .flatMap((test, rank) => [test, ...rest.slice(rank, rank + 1)])
       .concat(rest.slice(long.length));
   }
 }

@@ -2,19 +2,19 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A real server on loopback, closed with the block that uses it. */
+/** A server on loopback, which `await using` closes. */
 export interface RunningServer extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Where a server on loopback listens. */
+/** A server on loopback and its `http.Server`. */
 export interface Listening extends RunningServer {
   readonly http: Server;
 }
 
-/** Serves a listener; port 0 is any free one. */
+/** Starts a server; port 0 means any free port. */
 export async function serve(listener: RequestListener, port = 0): Promise<Listening> {
-  const http = keepConnections(createServer(listener)).listen(port, '127.0.0.1');
+  const http = disableTimeouts(createServer(listener)).listen(port, '127.0.0.1');
   await once(http, 'listening');
   return {
     http,
@@ -28,14 +28,14 @@ export async function serve(listener: RequestListener, port = 0): Promise<Listen
 }
 
 /**
- * A server that closes no idle or slow connection. On a busy machine a process may stand still until that is due, and
- * then it sends a request over the connection that its own server resets in the same moment.
+ * Makes a server keep idle and slow connections open. On a busy machine, a process may pause until a timeout is due and
+ * then send a request over a connection that its own server closes at the same moment.
  */
-export function keepConnections(http: Server): Server {
+export function disableTimeouts(http: Server): Server {
   return Object.assign(http, { keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 });
 }
 
-/** A port for a process that cannot be given 0. */
+/** A free port, for processes that do not accept port 0. */
 export async function freePort(): Promise<number> {
   await using server = await serve(() => {});
   return Number(new URL(server.url).port);

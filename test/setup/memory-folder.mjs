@@ -12,32 +12,27 @@ import {
 import { freemem } from 'node:os';
 import { join } from 'node:path';
 
-/** What Linux keeps in memory. */
+/** The memory file system of Linux. */
 const MEMORY = '/dev/shm';
 const NAME = /^toolwright-tests-(\d+)-/;
 
 const GIB = 2 ** 30;
-/** Tests write a tenth of it, and workers and browsers need memory of their own. */
-const ROOM = { folder: 2 * GIB, memory: 6 * GIB };
+/** Tests write a tenth of this, and workers and browsers need memory too. */
+const NEEDED = { folder: 2 * GIB, memory: 6 * GIB };
 
 let folder;
 
-/**
- * Keeps temporary files in memory where there is room: databases and copies of the package would wait for the disk. A
- * `TMPDIR` that somebody has set stays.
- */
+/** Stores temporary files in memory if enough is free, because the disk is slow. A configured `TMPDIR` is not changed. */
 export function openMemoryFolder() {
-  if (process.env.TMPDIR !== undefined || !isRoomy()) return;
+  if (process.env.TMPDIR !== undefined || !hasSpace()) return;
   removeAbandoned();
-  const made = mkdtempSync(join(MEMORY, `toolwright-tests-${process.pid}-`));
-  folder = made;
-  // A PostgreSQL that root starts runs as another user, and its folder is within.
-  chmodSync(made, 0o711);
-  if (!runsPrograms(made)) return closeMemoryFolder();
-  process.env.TMPDIR = made;
+  folder = mkdtempSync(join(MEMORY, `toolwright-tests-${process.pid}-`));
+  // A PostgreSQL started by root runs as another user, and its data folder is in here.
+  chmodSync(folder, 0o711);
+  if (!allowsPrograms(folder)) return closeMemoryFolder();
+  process.env.TMPDIR = folder;
 }
 
-/** Removes it with all that tests have left there. */
 export function closeMemoryFolder() {
   if (folder === undefined) return;
   if (process.env.TMPDIR === folder) delete process.env.TMPDIR;
@@ -45,18 +40,18 @@ export function closeMemoryFolder() {
   folder = undefined;
 }
 
-function isRoomy() {
+function hasSpace() {
   try {
     const { bavail, bsize } = statfsSync(MEMORY);
-    return bavail * bsize >= ROOM.folder && freemem() >= ROOM.memory;
+    return bavail * bsize >= NEEDED.folder && freemem() >= NEEDED.memory;
   } catch {
     return false;
   }
 }
 
-/** Containers often forbid it there. */
-function runsPrograms(place) {
-  const program = join(place, 'program');
+/** Containers often forbid running programs from this file system. */
+function allowsPrograms(path) {
+  const program = join(path, 'program');
   writeFileSync(program, '', { mode: 0o700 });
   try {
     accessSync(program, constants.X_OK);
@@ -68,7 +63,7 @@ function runsPrograms(place) {
   }
 }
 
-/** Those of runs that were killed. */
+/** Removes the folders of killed test runs. */
 function removeAbandoned() {
   for (const name of readdirSync(MEMORY)) {
     const [, pid] = NAME.exec(name) ?? [];

@@ -5,16 +5,17 @@ import { isLong } from './longest-first.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Where the groups are, from the root. */
+/** The folder of the groups, relative to the root. */
 export const GROUPS = 'dist/test-groups';
 
-const MOST_FILES = 25;
+const MAX_FILES = 25;
 
-/** What changes the modules or the clock for all of its context, and what `require` cannot load. */
-const ALONE = /\bjest\.(?:use|mock|unstable|setSystem)|^(?:(?:export )?(?:const|let) .*)?\bawait\b/m;
+/** Files that change modules or the clock of their whole context, and files that `require` cannot load. */
+const NEEDS_OWN_CONTEXT =
+  /\bjest\.(?:use|mock|unstable|setSystem)|^(?:(?:export )?(?:const|let) .*)?\bawait\b/m;
 
-/** Their results tell of all classes that are loaded, or of all that a container of the process was told. */
-const OF_ALL_CLASSES = [
+/** Their results depend on all loaded classes, or on all registrations in a container of the process. */
+const READS_ALL_CLASSES = [
   'test/flow/declaration-warnings.test.ts',
   'test/flow/injecting.test.ts',
   'test/parts/cli/',
@@ -23,35 +24,35 @@ const OF_ALL_CLASSES = [
 ];
 
 /**
- * Writes files that each run many test files in one context, since making a context and loading the package into it
- * takes longer than most files' tests. Gives the paths to run, from the root: the groups, and the files that are alone.
+ * Writes files that each run many test files in one context, because creating a context and loading the package takes
+ * longer than most tests. Returns the paths to run, relative to the root: the groups and the ungrouped files.
  */
 export function groupTests(files, name) {
   const folder = join(ROOT, GROUPS, name);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const grouped = files.filter((file) => !isAlone(file)).sort();
-  const groups = Math.ceil(grouped.length / MOST_FILES);
+  const grouped = files.filter((file) => !runsAlone(file)).sort();
+  const groups = Math.ceil(grouped.length / MAX_FILES);
   for (let group = 0; group < groups; group += 1) {
     const members = grouped.slice(
       Math.floor((group * grouped.length) / groups),
       Math.floor(((group + 1) * grouped.length) / groups),
     );
-    writeFileSync(join(folder, `${group + 1}.mjs`), groupOf(members));
+    writeFileSync(join(folder, `${group + 1}.mjs`), groupCode(members));
   }
   return [
-    ...files.filter(isAlone),
+    ...files.filter(runsAlone),
     ...Array.from({ length: groups }, (_, group) => `${GROUPS}/${name}/${group + 1}.mjs`),
   ];
 }
 
-function isAlone(file) {
-  if (isLong(file) || OF_ALL_CLASSES.some((path) => file.startsWith(path))) return true;
-  return ALONE.test(readFileSync(join(ROOT, file), 'utf8'));
+function runsAlone(file) {
+  if (isLong(file) || READS_ALL_CLASSES.some((path) => file.startsWith(path))) return true;
+  return NEEDS_OWN_CONTEXT.test(readFileSync(join(ROOT, file), 'utf8'));
 }
 
-/** Hooks of a file are those of its own tests: each file has a block of its own, of its name. */
-function groupOf(files) {
+/** Each file gets its own `describe`, so that its hooks apply only to its own tests. */
+function groupCode(files) {
   const blocks = files.map((file) => `describe('${file}', () => load('../../../${file}'));`);
   return [
     "import { createRequire } from 'node:module';",

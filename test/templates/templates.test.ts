@@ -39,7 +39,7 @@ test('the server of the template chat refuses request targets that are no paths,
   using project = new TemplateProject('chat');
   const port = await freePort();
   await using server = project.start({ PORT: String(port) });
-  await server.said(/Chat: http/);
+  await server.waitFor(/Chat: http/);
   const statuses = new Map<string, number>();
   for (const target of [...NO_PATHS, ...NO_CHATS]) statuses.set(target, await statusOf(target, port));
   const expected = [...NO_PATHS.map((target) => [target, 404]), ...NO_CHATS.map((target) => [target, 400])];

@@ -34,7 +34,7 @@ interface ChatProcess {
 async function start(place: string): Promise<ChatProcess> {
   const one = new NodeProcess([program.file, place], { folder });
   started.push(one);
-  return { process: one, url: (await one.said(/listening: (.+)/))[1] as string };
+  return { process: one, url: (await one.waitFor(/listening: (.+)/))[1] as string };
 }
 
 interface Frame {

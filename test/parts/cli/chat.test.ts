@@ -14,7 +14,7 @@ function chat(...args: readonly string[]): NodeProcess {
 test('toolwright chat streams answers, shows progress as bars, and exits when its input ends', async () => {
   await using process = chat();
   process.write('copy_files\n');
-  await process.said(/It says: .*copied/);
+  await process.waitFor(/It says: .*copied/);
   process.endInput();
   const { exitCode, stdout, stderr } = await process.ended();
   expect(exitCode).toBe(0);
@@ -27,15 +27,15 @@ test('toolwright chat streams answers, shows progress as bars, and exits when it
 test('toolwright chat asks for approvals: approved, refused with a reason, edited', async () => {
   await using process = chat('--interactive');
   process.write('pay {"amount":5}\n');
-  await process.said(/Run pay\?/);
+  await process.waitFor(/Run pay\?/);
   process.write('y\n');
-  await process.said(/It says: Paid 5/);
+  await process.waitFor(/It says: Paid 5/);
   process.write('pay {"amount":6}\nno too much\n');
-  await process.said(/It says: .*too much/);
+  await process.waitFor(/It says: .*too much/);
   process.write('pay {"amount":7}\ne\n{"amount":70}\n');
-  await process.said(/It says: Paid 70/);
+  await process.waitFor(/It says: Paid 70/);
   process.write('ask_city\nRome\n');
-  await process.said(/It says: Off to Rome/);
+  await process.waitFor(/It says: Off to Rome/);
   process.write('/exit\n');
   expect((await process.ended()).exitCode).toBe(0);
 });
@@ -43,25 +43,25 @@ test('toolwright chat asks for approvals: approved, refused with a reason, edite
 test('toolwright chat aborts a turn on Ctrl-C, and the conversation continues with a valid history', async () => {
   await using process = chat('--interactive');
   process.write('hang\n');
-  await process.said(/it hangs/);
+  await process.waitFor(/it hangs/);
   process.send('SIGINT');
-  await process.said(/\[aborted/);
+  await process.waitFor(/\[aborted/);
   process.write('history\n');
   // The prompt, the call, its result, and the new prompt.
-  await process.said(/I know 4 messages/);
+  await process.waitFor(/I know 4 messages/);
   process.write('pay {"amount":5}\n');
-  await process.said(/Run pay\?/);
+  await process.waitFor(/Run pay\?/);
   process.send('SIGINT');
-  await process.said(/\[aborted.*\[aborted/s);
+  await process.waitFor(/\[aborted.*\[aborted/s);
   process.write('copy_files\n');
-  await process.said(/It says: .*copied/);
+  await process.waitFor(/It says: .*copied/);
   process.endInput();
   expect((await process.ended()).exitCode).toBe(0);
 });
 
 test('toolwright chat exits on Ctrl-C if no turn runs', async () => {
   await using process = chat('--offline');
-  await process.said(/Ctrl-C aborts/);
+  await process.waitFor(/Ctrl-C aborts/);
   process.send('SIGINT');
   expect((await process.ended()).exitCode).toBe(0);
 });

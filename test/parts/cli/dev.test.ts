@@ -64,7 +64,7 @@ async function addressAfter(process: NodeProcess, change: () => void): Promise<s
 test('toolwright dev restarts the inspector if a file was changed or replaced, also after an error', async () => {
   using project = projectOf('first');
   await using process = startDev(project.folder);
-  const [url] = await process.said(ADDRESS);
+  const [url] = await process.waitFor(ADDRESS);
   expect(await namesAt(url)).toEqual(['first']);
   const changed = await addressAfter(process, () => write(project.folder, 'second'));
   expect(await namesAt(changed)).toEqual(['second']);
@@ -94,7 +94,7 @@ export class Orders { @Tool('Find an order') find(id: ${type}) { return String(i
   const file = join(project.folder, 'src/toolwright.gen.ts');
   const before = readFileSync(file, 'utf8');
   await using process = startDev(project.folder);
-  await process.said(ADDRESS);
+  await process.waitFor(ADDRESS);
   await addressAfter(process, () => project.write('src/orders.ts', declare('number')));
   const after = readFileSync(file, 'utf8');
   expect(after).not.toBe(before);
@@ -104,7 +104,7 @@ export class Orders { @Tool('Find an order') find(id: ${type}) { return String(i
 test('the inspector exits when toolwright dev is killed', async () => {
   using project = projectOf('first');
   await using process = startDev(project.folder);
-  const [url] = await process.said(ADDRESS);
+  const [url] = await process.waitFor(ADDRESS);
   expect(await namesAt(url)).toEqual(['first']);
   // Resolves when the inspector, which shares the outputs, has exited too.
   await process.kill();

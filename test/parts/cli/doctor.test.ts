@@ -8,7 +8,7 @@ import { SqliteRunStore } from 'toolwright/stores';
 import type { Job } from '../../../src/core/contract/job-engine.js';
 import type { JobStore } from '../../../src/core/contract/job-store.js';
 import { builtFile } from '../../processes/built-file.js';
-import { lackingPackage } from '../../processes/lacking-package.js';
+import { hidePackage } from '../../processes/hide-package.js';
 import { describePostgres, describeRedis } from '../../services/services.js';
 import { ROOT, readManifest } from '../../structure/repository.js';
 import { TestSchemas } from '../postgres/test-schema.js';
@@ -245,7 +245,7 @@ describe('toolwright doctor with the engine of a module', () => {
     const [imported, engine, place] = ENGINES.BullMQ;
     using project = smallProject({ 'worker.mjs': `${imported}${moduleOf(engine)}` });
     const command = [builtFile('dist/src/dev/cli/main.js'), 'doctor', '--module', 'worker.mjs'];
-    const args = ['--import', lackingPackage('ioredis'), ...command];
+    const args = ['--import', hidePackage('ioredis'), ...command];
     const { status, stdout } = spawnSync(process.execPath, args, { cwd: project.folder, encoding: 'utf8' });
     expect(stdout).toMatch(new RegExp(`^problem  ${place} does not answer: .*'ioredis'.*npm install`, 'm'));
     expect(status).toBe(1);

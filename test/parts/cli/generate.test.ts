@@ -228,9 +228,9 @@ describe('the compiler', () => {
     expect(out).toContain('src/toolwright.gen.ts written: 1 toolset, 1 tool\n');
     expect((await runCommand(['generate', '--check'], project.folder)).code).toBe(0);
     await using command = watching(project);
-    await command.said('is up to date');
+    await command.waitFor('is up to date');
     project.write('src/tools.ts', TOOLS.replace('x: string', 'x: boolean'));
-    await command.said('written');
+    await command.waitFor('written');
     expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");
   });
 
@@ -317,7 +317,7 @@ function watching({ folder }: SmallProject, ...flags: readonly string[]) {
     signal: controller.signal,
   });
   return {
-    async said(text: string) {
+    async waitFor(text: string) {
       while (!lines.some((line) => line.includes(text))) {
         await Promise.race([
           new Promise<void>((resolve) => {
@@ -341,16 +341,16 @@ describe('toolwright generate --watch', () => {
   test('generates again after a change, survives errors, and ends with its signal', async () => {
     using project = smallProject({ 'src/tools.ts': TOOLS });
     await using command = watching(project);
-    await command.said('written');
+    await command.waitFor('written');
     project.write('src/tools.ts', FAULTY);
-    await command.said('2 problems prevent the generation');
+    await command.waitFor('2 problems prevent the generation');
     project.write('src/tools.ts', TOOLS.replace('x: string', 'x: boolean'));
-    await command.said('written');
+    await command.waitFor('written');
     expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");
     project.write('src/deep/more.ts', TOOLS.replace('Tools', 'MoreTools'));
-    await command.said('2 toolsets, 2 tools');
+    await command.waitFor('2 toolsets, 2 tools');
     rmSync(join(project.folder, 'src/deep'), { recursive: true });
-    await command.said('1 toolset, 1 tool');
+    await command.waitFor('1 toolset, 1 tool');
   });
 
   test('detects changes in libraries that tsconfig.json maps to another folder', async () => {
@@ -363,9 +363,9 @@ describe('toolwright generate --watch', () => {
     Object.assign(config.compilerOptions.paths, { '@shop': ['./libs/shop/index.ts'] });
     project.write('paths.json', JSON.stringify(config));
     await using command = watching(project, '--project', 'app');
-    await command.said('1 toolset, 1 tool');
+    await command.waitFor('1 toolset, 1 tool');
     project.write('libs/shop/index.ts', TOOLS.replace('x: string', 'x: boolean'));
-    await command.said('written');
+    await command.waitFor('written');
     expect(read(project, 'app/src/toolwright.gen.ts')).toContain("type: 'boolean'");
   });
 });

@@ -96,7 +96,7 @@ async function ask(url: string, path: string, body: object): Promise<Record<stri
 test('tests that toolwright inspect writes for a NestJS module pass, with guards, data and approvals', async () => {
   const folder = newProject();
   await using process = new NodeProcess([MAIN, 'inspect', 'app-module.js'], { folder });
-  const [url] = await process.said(/http:\/\/127\.0\.0\.1:\d+\/#token=\S+/);
+  const [url] = await process.waitFor(/http:\/\/127\.0\.0\.1:\d+\/#token=\S+/);
   const call = async (tool: string, args: object, request: object) =>
     ask(url, 'calls', { tool, arguments: args, scope: { request } });
   const seen = await call('entries', { limit: 2 }, { user: { id: 'ann', isAdmin: true } });

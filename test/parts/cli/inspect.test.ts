@@ -27,7 +27,7 @@ test('toolwright inspect serves the tools of a module until it receives a signal
   const tests = mkdtempSync(join(tmpdir(), 'inspect-'));
   folders.push(tests);
   await using process = new NodeProcess([MAIN, 'inspect', MODULE, '--tests', tests], { folder: ROOT });
-  const [url] = await process.said(/http:\/\/127\.0\.0\.1:\d+\/#token=\S+/);
+  const [url] = await process.waitFor(/http:\/\/127\.0\.0\.1:\d+\/#token=\S+/);
   const page = await (await fetch(url)).text();
   expect(page).toContain('<div id="page">');
   expect(await ask(url, 'tools/pay')).toMatchObject({
@@ -51,11 +51,11 @@ test('toolwright inspect refuses NODE_ENV=production, unless --allow-in-producti
   });
   const elsewhere = { folder: ROOT, environment: { NODE_ENV: '' } };
   await using unnamed = new NodeProcess([MAIN, 'inspect', MODULE], elsewhere);
-  await unnamed.said(/#token=/);
+  await unnamed.waitFor(/#token=/);
   unnamed.send('SIGTERM');
   expect((await unnamed.ended()).exitCode).toBe(0);
   await using allowed = new NodeProcess([MAIN, 'inspect', MODULE, '--allow-in-production'], place);
-  await allowed.said(/#token=/);
+  await allowed.waitFor(/#token=/);
   allowed.send('SIGTERM');
   expect((await allowed.ended()).exitCode).toBe(0);
 });

@@ -12,7 +12,7 @@ import { pgBossEngine } from 'toolwright/pg-boss';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { lackingPackage } from '../../processes/lacking-package.js';
+import { hidePackage } from '../../processes/hide-package.js';
 import { describePostgres, describeRedis } from '../../services/services.js';
 import { ROOT } from '../../structure/repository.js';
 import { JOB } from './engine-tests.js';
@@ -193,7 +193,7 @@ describe('a process whose engine lacks a package', () => {
       const engine = bullmqEngine({ connection: 'redis://127.0.0.1:1' });
       await runToolLoop({ provider, model: 'm', tools, engine, store: new MemoryRunStore() }, [{ role: 'user', content: 'Go' }]);
       await engine.close({ timeoutMs: 100 });`;
-    const args = ['--import', lackingPackage('ioredis'), '--input-type=module', '--eval', program];
+    const args = ['--import', hidePackage('ioredis'), '--input-type=module', '--eval', program];
     const { stderr } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });
     expect(stderr).toMatch(
       /^toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 does not answer, and background work waits until it does: [^\n]*'ioredis'[^\n]*\n$/,

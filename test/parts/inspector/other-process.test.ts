@@ -35,7 +35,7 @@ describeBrowser('a run of another process in the page of an inspector', (browser
     const path = join(folder, `${name}.sqlite`);
     const other = new NodeProcess([program.file, path], { folder });
     ends.push(() => other.kill());
-    await other.said(/ready/);
+    await other.waitFor(/ready/);
     const store = new SqliteRunStore({ path });
     ends.push(() => store.close());
     const tools = orderingTools({ agentAsTool, defineTool, ToolRegistry }, 'here');
@@ -71,7 +71,7 @@ describeBrowser('a run of another process in the page of an inspector', (browser
     await card.getByRole('button', { name: 'Approve as edited place_order' }).click();
     await page.getByText('Nothing is waiting.').waitFor();
     other.write('recover\n');
-    await other.said(/went on: completed: heard: placed 9 vase there\n/);
+    await other.waitFor(/went on: completed: heard: placed 9 vase there\n/);
 
     other.write('begin order\n');
     await card.getByLabel('It continues').selectOption('worker');
@@ -79,7 +79,7 @@ describeBrowser('a run of another process in the page of an inspector', (browser
     await card.getByRole('button', { name: 'Refuse place_order' }).click();
     await page.getByText('Nothing is waiting.').waitFor();
     other.write('recover\n');
-    await other.said(/went on: completed: heard: .*too dear/);
+    await other.waitFor(/went on: completed: heard: .*too dear/);
     await page.keyboard.press('3');
     await page
       .getByRole('link', { name: /in the store/ })
@@ -100,9 +100,9 @@ describeBrowser('a run of another process in the page of an inspector', (browser
     await card.getByRole('button', { name: 'Approve place_order' }).click();
     await page.getByText('Nothing is waiting.').waitFor();
     other.write('recover\n');
-    await other.said(/went on: completed: heard: .*placed 2 lamp there/);
+    await other.waitFor(/went on: completed: heard: .*placed 2 lamp there/);
     other.write('begin order\n');
-    await other.said(/begun: completed: heard: placed 2 lamp there/);
+    await other.waitFor(/begun: completed: heard: placed 2 lamp there/);
     expect(faults).toEqual([]);
   });
 });

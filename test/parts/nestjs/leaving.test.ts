@@ -17,7 +17,7 @@ import { filter, finalize, from, map, tap } from 'rxjs';
 import { Tool, ToolContext, type ToolResult } from 'toolwright';
 import { ToolwrightModule, ToolwrightService } from 'toolwright/nestjs';
 import { ScriptedProvider } from 'toolwright/testing';
-import { keepConnections } from '../../setup/loopback.js';
+import { disableTimeouts } from '../../setup/loopback.js';
 
 /** Collects the lines of a real logger instead of printing them. */
 class KeepingLogger extends ConsoleLogger {
@@ -114,7 +114,7 @@ test.each(['deaf', 'hearing', 'signalled'])(
     class AppModule {}
     const logger = new KeepingLogger();
     app = await NestFactory.create(AppModule, { logger });
-    keepConnections(app.getHttpServer());
+    disableTimeouts(app.getHttpServer());
     await app.listen(0, '127.0.0.1');
     const leaving = new AbortController();
     const response = await fetch(`${await app.getUrl()}/events?text=hi`, { signal: leaving.signal });
@@ -146,7 +146,7 @@ test('the end of a stream does not cancel started work', async () => {
   })
   class AppModule {}
   app = await NestFactory.create(AppModule, { logger: false });
-  keepConnections(app.getHttpServer());
+  disableTimeouts(app.getHttpServer());
   await app.listen(0, '127.0.0.1');
   const response = await fetch(`${await app.getUrl()}/events?text=hi`);
   expect(await response.text()).toContain('done');

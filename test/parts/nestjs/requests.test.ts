@@ -20,7 +20,7 @@ import { filter, finalize, from, map, switchMap, timer } from 'rxjs';
 import { TaskQueue, Tool, ToolContext, ToolRegistry } from 'toolwright';
 import { ToolwrightModule, type ToolwrightModuleOptions, ToolwrightService } from 'toolwright/nestjs';
 import { ScriptedProvider } from 'toolwright/testing';
-import { keepConnections } from '../../setup/loopback.js';
+import { disableTimeouts } from '../../setup/loopback.js';
 import { boot } from './boot.js';
 
 interface Asking {
@@ -76,7 +76,7 @@ async function listen(options: ToolwrightModuleOptions, metadata: ModuleMetadata
   const root = { module: AppModule, ...metadata, imports: [ToolwrightModule.forRoot(options)] };
   const app = await NestFactory.create(root, { logger: false, abortOnError: false });
   open.add(app);
-  keepConnections(app.getHttpServer());
+  disableTimeouts(app.getHttpServer());
   await app.listen(0, '127.0.0.1');
   const url = await app.getUrl();
   const get = async (path: string, user: string): Promise<string> => {

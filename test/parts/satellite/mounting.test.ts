@@ -6,7 +6,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { Hono } from 'hono';
 import { type AssistantHandlerOptions, createAssistantHandler, toNodeHandler } from 'toolwright/satellite';
 import { ScriptedProvider } from 'toolwright/testing';
-import { keepConnections, type RunningServer, serve } from '../../setup/loopback.js';
+import { disableTimeouts, type RunningServer, serve } from '../../setup/loopback.js';
 import { requestText } from './assistant-server.js';
 import { postForEvents } from './event-stream.js';
 
@@ -26,7 +26,7 @@ async function serveNest(
 ): Promise<RunningServer> {
   const app = await NestFactory.create<NestExpressApplication>(Empty, { logger: false, ...options });
   mount(app);
-  keepConnections(app.getHttpServer());
+  disableTimeouts(app.getHttpServer());
   await app.listen(0, '127.0.0.1');
   return { url: await app.getUrl(), [Symbol.asyncDispose]: () => app.close() };
 }

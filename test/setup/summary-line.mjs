@@ -1,8 +1,8 @@
-// A Jest reporter: the last line of a run is `N passed, N failed`, with `, N skipped` behind it where there are any.
+// A Jest reporter that ends a run with the line `N passed, N failed` and, if tests were skipped, `, N skipped`.
 import { writeSync } from 'node:fs';
 
-/** The counts of a run. A file that could not be run is a failure, although no test of it failed. */
-export function closingLine({
+/** A file that cannot be loaded counts as a failure, although none of its tests failed. */
+export function summaryLine({
   numPassedTests,
   numFailedTests,
   numRuntimeErrorTestSuites,
@@ -14,8 +14,8 @@ export function closingLine({
   return skipped > 0 ? `${counts}, ${skipped} skipped` : counts;
 }
 
-// Jest demands a default export.
-export default class ClosingLine {
+// Jest requires a default export.
+export default class SummaryLine {
   #isJson;
 
   constructor({ json }) {
@@ -24,8 +24,8 @@ export default class ClosingLine {
 
   onRunComplete(_contexts, results) {
     if (this.#isJson) return;
-    // Jest's own summary comes after all reporters, and complaints about open handles after that.
-    process.once('exit', () => writeSync(1, `${closingLine(results)}\n`));
+    // Jest prints its own summary and warnings about open handles after all reporters.
+    process.once('exit', () => writeSync(1, `${summaryLine(results)}\n`));
   }
 
   getLastError() {}

@@ -1,4 +1,4 @@
-// Finds the services as Jest does, where nobody answers at the usual places, and says what it has found.
+// Runs in a network without services. Finds or starts the services as Jest does, and prints the result.
 import { existsSync } from 'node:fs';
 import pg from 'pg';
 import findServices from './find-services.mjs';

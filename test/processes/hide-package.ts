@@ -1,5 +1,5 @@
-/** For `node --import`: a package is not found, as if it were not installed. */
-export function lackingPackage(name: string): string {
+/** A module for `node --import` that makes a package unresolvable, as if it were not installed. */
+export function hidePackage(name: string): string {
   const program = `
     import Module from 'node:module';
     const { _resolveFilename } = Module;
