@@ -53,7 +53,7 @@ describe('Permissions', () => {
       return true;
     };
     await writes(explaining, 'chat-1');
-    expect(explained).toEqual(["standing yes: changes 'a.txt': a standing yes allows it"]);
+    expect(explained).toEqual(["standing yes: changes 'a.txt': a remembered approval allows it"]);
   });
 
   test('store an approval for a user until it expires', async () => {

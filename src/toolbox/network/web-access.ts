@@ -59,7 +59,7 @@ export class WebFault extends Error {
 /** Option rules for lists of hosts. */
 export const HOSTS = {
   accepts: (value: unknown) => Array.isArray(value) && value.every(isHostPattern),
-  fix: "names of hosts: ['example.com', '*.example.com']",
+  fix: "host names: ['example.com', '*.example.com']",
 };
 
 const OPTIONS = optionTable<WebAccessOptions>('WebAccess', {
@@ -116,14 +116,15 @@ export class WebAccess {
         const { location } = headers;
         if (!REDIRECTS.has(status) || location === undefined) return response;
         const target = URL.parse(location, url)?.href;
-        if (target === undefined) throw new WebFault('The redirect leads to no address.');
-        if (redirects >= maxRedirects) throw new WebFault(`There were more than ${maxRedirects} redirects.`);
+        if (target === undefined) throw new WebFault('The redirect has no valid URL.');
+        if (redirects >= maxRedirects)
+          throw new WebFault(`The request was redirected more than ${maxRedirects} times.`);
         next = redirected(next, target, status);
       }
     } catch (error) {
       request.signal?.throwIfAborted();
       if (error instanceof WebFault) throw error;
-      if (timeout.aborted) throw new WebFault(`Nothing came within ${timeoutMs} ms.`);
+      if (timeout.aborted) throw new WebFault(`The request timed out after ${timeoutMs} ms.`);
       throw new WebFault(`The request failed: ${(error as Error).message}`, { cause: error });
     }
   }
@@ -131,14 +132,15 @@ export class WebAccess {
   /** The URL of an address, if it is allowed before its name is resolved. */
   check(address: string): URL {
     const url = URL.canParse(address) ? new URL(address) : undefined;
-    if (url === undefined) throw new WebFault('That is not an address: write it with https://.');
+    if (url === undefined)
+      throw new WebFault('The URL is invalid: it must be absolute, e.g. https://example.com/.');
     if (url.protocol !== 'http:' && url.protocol !== 'https:')
-      throw new WebFault(`Only http and https can be asked, not ${url.protocol.slice(0, -1)}.`);
+      throw new WebFault(`Only http and https are allowed, not ${url.protocol.slice(0, -1)}.`);
     if (url.username !== '' || url.password !== '')
-      throw new WebFault('An address with a user or a password in it is not asked.');
+      throw new WebFault('A URL with a user name or a password is not allowed.');
     const { allow, deny = [] } = this.#options;
     if (fitsHost(deny, url) || (allow !== undefined && !fitsHost(allow, url)))
-      throw new WebFault(`${url.host} is not among the hosts that may be asked.`);
+      throw new WebFault(`Requests to ${url.host} are not allowed.`);
     return url;
   }
 
@@ -150,9 +152,11 @@ export class WebAccess {
     // The URL standard has normalized the notation of an IP address.
     const given = url.hostname.replace(/^\[(.*)\]$/, '$1');
     const addresses = isIP(given) === 0 ? await resolveHost(url.hostname) : [given];
-    if (addresses.length === 0) throw new WebFault(`${url.hostname} has no address.`);
+    if (addresses.length === 0) throw new WebFault(`${url.hostname} has no IP address.`);
     if (!fitsHost(privateHosts, url) && !addresses.every(isPublicAddress))
-      throw new WebFault(`${url.hostname} is in a private network, or on this machine: it is not asked.`);
+      throw new WebFault(
+        `${url.hostname} is in a private network or on this machine: requests to it are not allowed.`,
+      );
     request.signal?.throwIfAborted();
     // Connects to the checked addresses, without another DNS lookup.
     const found = addresses.map((address) => ({ address, family: isIP(address) }));
@@ -177,7 +181,7 @@ async function resolveBySystem(host: string): Promise<readonly string[]> {
   try {
     return (await systemLookup(host, { all: true })).map(({ address }) => address);
   } catch (cause) {
-    throw new WebFault(`There is no host ${host}.`, { cause });
+    throw new WebFault(`The host ${host} was not found.`, { cause });
   }
 }
 
@@ -202,7 +206,8 @@ function unpacked(incoming: IncomingMessage): Readable {
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return incoming;
   const create = UNPACKERS.get(name);
-  if (create === undefined) throw new WebFault(`The answer is packed as ${encoding}, which is not known.`);
+  if (create === undefined)
+    throw new WebFault(`The response is compressed with ${encoding}, which is not supported.`);
   const unpacker = create();
   incoming.on('error', (error) => unpacker.destroy(error));
   return incoming.pipe(unpacker);

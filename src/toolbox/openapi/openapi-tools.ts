@@ -65,7 +65,7 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
   checkOptions(options, OPTIONS);
   if (!isRecord(document) || !/^3\.[01]\./.test(String(document.openapi)))
     throw new ToolDeclarationError([
-      faultOf('that is not an OpenAPI document of version 3.0 or 3.1', 'JSON.parse(…)'),
+      faultOf('the document is not an OpenAPI document of version 3.0 or 3.1', 'JSON.parse(…)'),
     ]);
   const { operations, server: named, faults, misplaced } = readDocument(document);
   const { include = ({ isDeprecated }: Operation) => !isDeprecated } = options;
@@ -76,7 +76,7 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
   const server = options.server ?? named ?? '';
   const names = toolNames(included, options.prefix);
   const schemas = included.map((operation) => operationSchema(operation, document));
-  const noServer = server === '' ? 'the document names no server' : `the server ${server} is not an address`;
+  const noServer = server === '' ? 'the document names no server' : `the server ${server} is not a valid URL`;
   const wrong = [
     ...faults.filter(({ where }) => places.includes(where) || where.startsWith('#')),
     ...(options.include === undefined ? misplaced : []),
@@ -120,7 +120,7 @@ function missing(
     ...unknown.map((id) => ({
       where: `include '${id}'`,
       problem: 'no operation has this id',
-      fix: 'an operationId of the document; for one without, its method and path: get /orders',
+      fix: 'an operationId of the document; for an operation without an operationId, its method and path: get /orders',
     })),
     ...included
       .filter(({ security }) => security.length > 0 && schemesFor(security, auth) === undefined)
@@ -202,7 +202,7 @@ function resultOf({ status, headers, body, isCut }: WebResponse): ToolResult {
     const shown = isLong ? `${text.slice(0, MOST_ERROR_CHARACTERS).toWellFormed()} …` : text;
     return new ToolResult({ forLLM: `HTTP ${status}: ${shown}`.trimEnd(), isError: true });
   }
-  const note = isCut ? `${text}\n\n[The answer was larger than what is read of it.]` : text;
+  const note = isCut ? `${text}\n\n[The response was cut off because it is too large.]` : text;
   return new ToolResult({ forLLM: note === '' ? `HTTP ${status}` : note });
 }
 
@@ -433,7 +433,7 @@ function pathPart(value: unknown, parameter: OperationParameter): string {
   if (style === 'matrix')
     part = explode && items ? items.map((item) => `;${name}=${item}`).join('') : `;${name}=${listed}`;
   if (!/^(?:\.|%2e){0,2}$/i.test(part)) return part;
-  throw new Error(`${name} must not be '${plainText(value)}': it is a part of a path.`);
+  throw new Error(`${name} must not be '${plainText(value)}': it is part of a URL path.`);
 }
 
 type Pair = readonly [name: string, value: string];
@@ -577,7 +577,7 @@ function readDocument(document: JsonObject): ReadDocument {
 
 function noObject(where: string, given: unknown): AuthorFault {
   const what = given === null ? 'null' : Array.isArray(given) ? 'a list' : `a ${typeof given}`;
-  return { where, problem: `it is ${what}, and no object`, fix: 'fix the document, or leave it out' };
+  return { where, problem: `it is ${what}, not an object`, fix: 'fix the document, or leave it out' };
 }
 
 function serverIn({ servers }: JsonObject): string | undefined {
@@ -621,7 +621,7 @@ class DocumentReader {
     for (const name of new Set(Array.from(path.matchAll(/\{([^{}]+)\}/g), ([, name = '']) => name))) {
       if (parameters.some((parameter) => parameter.place === 'path' && parameter.name === name)) continue;
       const fix = `parameters: [{ name: '${name}', in: 'path', required: true, schema: … }]`;
-      this.#fault(where, `its path has {${name}}, and none of its parameters in the path has this name`, fix);
+      this.#fault(where, `its path has {${name}}, but no path parameter has this name`, fix);
     }
     const security = given.security ?? this.document.security;
     const choices = Array.isArray(security) ? security.filter(isRecord) : [];
@@ -682,8 +682,8 @@ class DocumentReader {
       return { type, isRequired: body.required === true, description: textOf(body.description), schema };
     }
     const types = Object.keys(content).join(', ') || 'nothing';
-    const fix = 'leave it out with `include`, or write a tool of your own for it';
-    this.#fault(where, `it takes a body of ${types}, and only JSON, forms and text can be sent`, fix);
+    const fix = 'exclude it with `include`, or write your own tool for it';
+    this.#fault(where, `its request body accepts ${types}; only JSON, forms and text are supported`, fix);
     return undefined;
   }
 
@@ -692,8 +692,8 @@ class DocumentReader {
     const scheme = this.follow(lookUp(this.document, `#/components/securitySchemes/${part}`));
     const how = isRecord(scheme) ? howOf(scheme) : undefined;
     if (how !== undefined) return [{ name, how }];
-    const fix = 'apiKey, http (bearer, basic), oauth2 and openIdConnect are';
-    this.#fault(where, `its security scheme '${name}' is not known`, fix);
+    const fix = 'apiKey, http (bearer, basic), oauth2 or openIdConnect';
+    this.#fault(where, `its security scheme '${name}' is not supported`, fix);
     return [];
   }
 
@@ -726,13 +726,13 @@ function targetOf(
   while (!seen.has(next)) {
     seen.add(next);
     const value = lookUp(document, next);
-    const problem = 'it leads to nothing in the document';
+    const problem = 'its target is not in the document';
     if (value === undefined)
-      return { fault: { where: reference, problem, fix: 'bundle the document into one' } };
+      return { fault: { where: reference, problem, fix: 'bundle all parts into one document' } };
     if (!isRecord(value) || typeof value.$ref !== 'string') return { value };
     next = value.$ref;
   }
-  const problem = `it leads only to references: ${[...seen, next].join(' → ')}`;
+  const problem = `its references are circular: ${[...seen, next].join(' → ')}`;
   return { fault: { where: reference, problem, fix: 'fix the document' } };
 }
 

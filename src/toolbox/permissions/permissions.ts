@@ -48,7 +48,7 @@ export interface StandingApproval {
 export type StandingYes = StandingApproval;
 
 const ABOUT =
-  'Calls that fit one of these are made without asking. Remove an entry, and somebody is asked again. Rules that deny win over all of them.';
+  'Calls that match one of these entries are made without asking. Remove an entry to be asked again. Rules that deny take precedence over all entries.';
 
 const SCOPES = either(
   objectOf<{ session: string }>({ session: required(FILLED_TEXT) }, { fix: "{ session: '…' }" }),
@@ -209,9 +209,9 @@ const EXPLICIT_RULES: OptionRule = {
   ...RULES,
   accepts: (value) => RULES.accepts(value) && !(value as readonly unknown[]).some(allowsImplicitly),
   explain: (value, option) => {
-    const fix = `${option}: [${EXAMPLE}], or [{ decision: 'allow', tool: '*' }] where everything is meant`;
+    const fix = `${option}: [${EXAMPLE}], or [{ decision: 'allow', tool: '*' }] to allow everything`;
     const implicit = (Array.isArray(value) ? value : []).flatMap((rule: unknown, index) => {
-      const problem = `${option}[${index}] allows everything without saying so`;
+      const problem = `${option}[${index}] allows everything implicitly`;
       return allowsImplicitly(rule) ? [{ option, problem, fix }] : [];
     });
     return [...(RULES.explain?.(value, option) ?? []), ...implicit];
@@ -499,7 +499,7 @@ export const PERMISSIONS_OPTIONS = optionTable<PermissionsOptions>(
 
 /** Writing to these paths asks, unless a rule names them. */
 const PROTECTED = PROTECTED_NAMES.flatMap((name) => [`**/${name}`, `**/${name}/**`]).map((path) => {
-  const reason = 'programs that are named there run by themselves';
+  const reason = 'it can make programs run automatically';
   return readyRule({ decision: 'ask', action: 'write', path, reason });
 });
 
@@ -538,7 +538,7 @@ export class Permissions {
       this.#approvals.all();
     } catch (cause) {
       const problem = errorMessage(cause).replace(/\.$/, '');
-      const fix = 'a file that is whole, or is not there yet';
+      const fix = 'a valid file, or a new path';
       throw new InvalidOptionsError([{ where: 'Permissions', option: 'file', problem, fix }]);
     }
   }
@@ -562,7 +562,7 @@ export class Permissions {
   async explain(request: PolicyRequest): Promise<Verdict> {
     if (!isRecord(request.tool)) {
       const fix = "tool: registry.get('place_order')";
-      const problem = `tool is ${visibleLine(String(request.tool))}, and not a definition`;
+      const problem = `tool is ${visibleLine(String(request.tool))}, not a definition`;
       throw new InvalidOptionsError([{ where: 'Permissions.explain', option: 'tool', problem, fix }]);
     }
     const stated = await accessOf(request);
@@ -652,8 +652,7 @@ export class Permissions {
       isStricter && !isAnswered ? { ...folder, by: 'folder rule' } : own;
     const { access } = subject;
     const what = access === undefined ? `calls ${subject.tool}` : describeAccess(access);
-    const source = by === 'folder rule' ? 'a rule of the folder' : `a ${by}`;
-    const text = `${what}: ${because ?? rule?.reason ?? `${source} ${VERBS[decision]}`}`;
+    const text = `${what}: ${because ?? rule?.reason ?? `${SOURCES[by]} ${VERBS[decision]}`}`;
     return { decision, by, text, ...(access && { touch: access }), ...(rule && { rule }) };
   }
 
@@ -708,6 +707,13 @@ export class Permissions {
 const NEEDS_SANDBOX =
   "mode 'auto' runs commands only in a sandbox: use sandboxShell() of toolwright/toolbox/sandbox, { sandbox: 'external' } in a container, or mode 'ask'";
 
+const SOURCES: Readonly<Record<Reason['by'], string>> = {
+  rule: 'a rule',
+  'folder rule': 'a rule of the folder',
+  'standing yes': 'a remembered approval',
+  mode: 'the mode',
+  always: 'a built-in rule',
+};
 const VERBS = { allow: 'allows it', ask: 'asks about it', deny: 'denies it' };
 
 /** The cause of a decision. */
@@ -722,7 +728,7 @@ function mostSpecific(rules: readonly ReadyRule[], subject: Subject): RuleDecisi
     const fit = fits(subject);
     if (fit === 'no' || (fit === 'maybe' && rule.decision === 'allow')) continue;
     if (rule.decision === 'deny' && fit === 'yes') return { decision: 'deny', rule, weight };
-    const because = 'it may be something that a rule denies';
+    const because = 'it may access something that a rule denies';
     const one: RuleDecision =
       rule.decision === 'deny'
         ? { decision: 'ask', rule, weight: Number.POSITIVE_INFINITY, because }
@@ -740,8 +746,8 @@ function alwaysAsks(access: ResourceAccess | undefined, isNamed: boolean): strin
     return access.path.startsWith('/') && !isNamed ? 'it is outside of the folder' : undefined;
   if (access?.action !== 'run') return undefined;
   const outside = access.mentions?.find((path) => path.startsWith('/'));
-  if (outside !== undefined) return `it is given '${outside}', which is outside of the folder`;
-  return access.words.includes(undefined) ? 'some of its words are not known before it runs' : undefined;
+  if (outside !== undefined) return `its argument '${outside}' is outside of the folder`;
+  return access.words.includes(undefined) ? 'some of its arguments are unknown before it runs' : undefined;
 }
 
 function isSandboxed(access: ResourceAccess | undefined): boolean {
@@ -759,7 +765,7 @@ async function accessOf(request: PolicyRequest): Promise<readonly ResourceAccess
   } catch (error) {
     problem = `: ${errorMessage(error)}`;
   }
-  return [{ action: 'unknown', why: `the tool could not say what it would touch${problem}` }];
+  return [{ action: 'unknown', why: `the tool could not report what it would access${problem}` }];
 }
 
 function isAccess(value: unknown): value is ResourceAccess {
@@ -782,7 +788,7 @@ function describeAccess(access: ResourceAccess): string {
   };
   if (access.action === 'run') return `runs ${quoted(access.words.map((word) => word ?? '…').join(' '))}`;
   if (access.action === 'open') return `opens ${quoted(access.url)}`;
-  if (access.action === 'unknown') return 'does what cannot be told before';
+  if (access.action === 'unknown') return 'has unknown effects';
   const verb = access.action === 'read' ? 'reads' : 'changes';
-  return `${verb} ${quoted(access.absolute ?? access.path)}${access.isDeep ? ' and what is in it' : ''}`;
+  return `${verb} ${quoted(access.absolute ?? access.path)}${access.isDeep ? ' and its contents' : ''}`;
 }

@@ -136,9 +136,7 @@ function findProtected(root: string, names: readonly string[]): ProtectedPaths {
 
 function checkCount(count: number): void {
   if (count > MOST_CLOSED)
-    throw new Error(
-      `More than ${MOST_CLOSED} paths are closed to commands: close the folders that they are in.`,
-    );
+    throw new Error(`More than ${MOST_CLOSED} paths are closed to commands: close their folders instead.`);
 }
 
 /** Closes a path, or the target of a link, wherever commands see it. */
@@ -226,7 +224,7 @@ const OPTIONS = optionTable<SandboxShellOptions>(
     readable: listOf(
       {
         accepts: (value) => typeof value === 'string' && isAbsolute(value) && existsSync(value),
-        fix: 'the absolute path of what exists',
+        fix: 'the absolute path of an existing file or folder',
       },
       "['/srv/data']",
     ),
@@ -278,7 +276,7 @@ class SandboxShell extends LocalShell {
     this.#options = options;
     this.#root = this.view().root;
     const kept = {
-      [homedir()]: 'home of the user',
+      [homedir()]: 'home folder of the user',
       [tmpdir()]: 'temporary folder of this process',
       '/usr': 'programs of the system',
     };
@@ -286,14 +284,14 @@ class SandboxShell extends LocalShell {
       const real = realPath(path) ?? path;
       if (this.#root === real || isWithin(real, this.#root))
         refuseFolder(
-          `${this.#root}, with the ${what} in it, which commands may not have`,
-          'a folder of one project',
+          `${this.#root}, which contains the ${what}: commands must not access that`,
+          'the folder of one project',
         );
     }
     const closing = absolute(options.unreadable).find((one) => fitsAround(one, this.#root));
     if (closing !== undefined) {
       const problem = `unreadable has '${closing}', which closes the folder itself`;
-      refuse('unreadable', problem, 'patterns of what is in the folder, or elsewhere');
+      refuse('unreadable', problem, 'patterns of paths in the folder, or elsewhere');
     }
     this.#bubblewrap = findProgram('bwrap', this.#root);
     if (hosts.length > 0 && process.platform === 'darwin') {
@@ -433,7 +431,7 @@ class SandboxShell extends LocalShell {
   /** Runs a command that checks whether the sandbox works. */
   #probe(): void {
     if (process.platform !== 'linux' && process.platform !== 'darwin')
-      throw unavailable(`there is none for ${process.platform}`, 'Run it in a container');
+      throw unavailable(`the platform ${process.platform} is not supported`, 'Run it in a container');
     const folder = mkdtempSync(join(tmpdir(), 'toolwright-probe-'));
     const secret = join(folder, 'secret');
     writeFileSync(secret, 'x');
@@ -446,8 +444,11 @@ class SandboxShell extends LocalShell {
       const { error, stdout, stderr } = spawnSync(program, args, options);
       if (stdout.trim() === 'kept in' && !existsSync(`${secret}2`)) return;
       const maker = process.platform === 'darwin' ? 'sandbox-exec' : 'bwrap';
-      const said = stderr.trim().split('\n').at(-1) || (error?.message ?? 'it does not keep commands in');
-      throw unavailable(`${maker} cannot make one here (${said.slice(0, 200)})`, 'Allow user namespaces');
+      const said = stderr.trim().split('\n').at(-1) || (error?.message ?? 'it does not restrict commands');
+      throw unavailable(
+        `${maker} cannot create a sandbox here (${said.slice(0, 200)})`,
+        'Allow user namespaces',
+      );
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -459,7 +460,7 @@ const PROBE_MS = 20_000;
 function unavailable(why: string, remedy: string): ToolwrightError {
   return new ToolwrightError(
     'SandboxUnavailable',
-    `No sandbox for commands: ${why}. ${remedy}, state sandbox: 'external' in a disposable container, or use mode 'ask'.`,
+    `No sandbox for commands: ${why}. ${remedy}, set sandbox: 'external' in a disposable container, or use mode 'ask'.`,
   );
 }
 
@@ -634,7 +635,7 @@ async function forward(
     const url = new URL(request.url ?? '');
     const address = url.protocol === 'http:' ? await addressFor(url, hosts) : undefined;
     if (address === undefined) {
-      response.writeHead(403).end('The sandbox lets no command connect to this host.\n');
+      response.writeHead(403).end('The sandbox does not allow connections to this host.\n');
       return;
     }
     const { 'proxy-connection': _, ...headers } = request.headers;

@@ -102,7 +102,7 @@ const OWNER_RULES: RulesOf<ScheduleOwner> = {
   conversationId: required(STORED_ID),
   owner: protecting(OWNER),
 };
-const SCHEDULE_OWNER = optionTable<ScheduleOwner>('whose schedules', OWNER_RULES);
+const SCHEDULE_OWNER = optionTable<ScheduleOwner>('the owner of schedules', OWNER_RULES);
 const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
   ...OWNER_RULES,
   text: required(TEXT),
@@ -155,7 +155,7 @@ export class Schedules {
   async add(given: NewSchedule): Promise<AddedSchedule> {
     checkOptions(given, NEW_SCHEDULE);
     const { conversationId, text, key = crypto.randomUUID(), onlyKnown, onlyOnce } = given;
-    if (text.trim() === '') return refused('its text says nothing');
+    if (text.trim() === '') return refused('its text is empty');
     const conversations = onlyKnown || onlyOnce ? this.#conversations : undefined;
     const conversation = await conversations?.read(conversationId);
     if (conversations !== undefined && onlyKnown && conversation === undefined) return refused(UNKNOWN);
@@ -177,9 +177,7 @@ export class Schedules {
       const kept = given.key === undefined ? undefined : await this.#find(schedule.id, of);
       return { ok: true, schedule: kept ?? schedule, now };
     }
-    return refused(
-      `there are ${this.#most} schedules, and no more are taken: cancel one that is not needed first`,
-    );
+    return refused(`there are already ${this.#most} schedules, which is the limit: cancel one of them first`);
   }
 
   /** Whether prompts can be delivered to a conversation: it is in the store, or the store cannot tell. */
@@ -225,11 +223,11 @@ export class Schedules {
       if (!read.ok) return refused(read.problem);
       const { times } = read;
       const [first] = times;
-      if (first === undefined) return refused(`'${cron}' never comes`);
+      if (first === undefined) return refused(`'${cron}' never occurs`);
       const isTooOften = times.some(
         (time, index) => time - (times[index - 1] ?? -Infinity) < this.#minIntervalMs,
       );
-      return isTooOften ? this.#tooOften(`'${cron}' comes too often`) : timed(timing, first);
+      return isTooOften ? this.#tooOften(`'${cron}' occurs too often`) : timed(timing, first);
     }
     if (everyMinutes !== undefined) {
       const everyMs = Math.round(everyMinutes * MINUTE_MS);
@@ -243,11 +241,11 @@ export class Schedules {
   }
 
   #tooOften(what: string): ReadTiming {
-    return refused(`${what}: there have to be ${this.#minIntervalMs / MINUTE_MS} minutes between two times`);
+    return refused(`${what}: there must be ${this.#minIntervalMs / MINUTE_MS} minutes between two times`);
   }
 }
 
-const UNKNOWN = 'this conversation is not kept in the store of schedules, and nothing would arrive in it';
+const UNKNOWN = 'this conversation is not in the store of schedules, so no message could be delivered to it';
 
 type ReadTiming =
   | { readonly ok: true; readonly timing: ScheduleTiming; readonly dueAt: number }
@@ -255,7 +253,7 @@ type ReadTiming =
 
 function timed(timing: ScheduleTiming, due: number): ReadTiming {
   const dueAt = Math.ceil(due);
-  if (Number.isNaN(new Date(dueAt).getTime())) return refused('that is further away than times go');
+  if (Number.isNaN(new Date(dueAt).getTime())) return refused('the time is too far in the future');
   return { ok: true, timing, dueAt };
 }
 
@@ -271,31 +269,35 @@ function refused(problem: string): { readonly ok: false; readonly problem: strin
 const YEAR_MINUTES = 366 * 24 * 60;
 
 const PROMPT_TEXT = {
-  description: 'What you will be told then: all you need to know to do it',
+  description: 'The message that you will receive at that time, with all the information that you will need',
   minLength: 1,
   maxLength: 4_000,
 };
 const OPTIONAL_TEXT = { type: () => String, required: false };
 const OPTIONAL_NUMBER = { type: () => Number, required: false };
-const AT = { description: 'Once, at this time: 2030-05-17T09:00', ...OPTIONAL_TEXT };
+const AT = { description: 'Once, at this time, e.g. 2030-05-17T09:00', ...OPTIONAL_TEXT };
 const IN_MINUTES = {
-  description: 'Once, so many minutes from now',
+  description: 'Once, after this number of minutes',
   ...OPTIONAL_NUMBER,
   minimum: 0.1,
   maximum: 10 * YEAR_MINUTES,
 };
 const EVERY_MINUTES = {
-  description: 'Again and again, with so many minutes in between',
+  description: 'Repeatedly, with this number of minutes in between',
   ...OPTIONAL_NUMBER,
   minimum: 1,
   maximum: YEAR_MINUTES,
 };
 const CRON = {
-  description: 'By a cron expression of five fields: 0 9 * * MON-FRI',
+  description: 'Repeatedly, by a cron expression with five fields, e.g. 0 9 * * MON-FRI',
   ...OPTIONAL_TEXT,
   maxLength: 200,
 };
-const ZONE = { description: 'Time zone of at and cron: Europe/Vienna', ...OPTIONAL_TEXT, maxLength: 100 };
+const ZONE = {
+  description: 'Time zone of at and cron, e.g. Europe/Vienna',
+  ...OPTIONAL_TEXT,
+  maxLength: 100,
+};
 
 /**
  * Tools that let a model schedule prompts: at the given time, a message from the model enters the conversation and
@@ -314,7 +316,7 @@ export class ScheduleTools {
 
   @Tool({
     description:
-      'Schedule something for later in this conversation. When its time has come, your text arrives as a new message, and you act on it then. Say when by exactly one of at, inMinutes, everyMinutes and cron.',
+      'Schedule a message for later in this conversation. At that time, your text arrives as a new message, and you act on it then. Give exactly one of at, inMinutes, everyMinutes and cron.',
     annotations: {
       title: 'Schedule',
       readOnly: false,
@@ -351,7 +353,7 @@ export class ScheduleTools {
   }
 
   @Tool({
-    description: 'List what is scheduled in this conversation.',
+    description: 'List the schedules of this conversation.',
     annotations: { title: 'List schedules', readOnly: true },
   })
   async listSchedules(context?: ToolContext): Promise<ToolResult> {
@@ -361,7 +363,7 @@ export class ScheduleTools {
   }
 
   @Tool({
-    description: 'Cancel something that is scheduled in this conversation.',
+    description: 'Cancel a schedule of this conversation.',
     annotations: {
       title: 'Cancel schedule',
       readOnly: false,
@@ -373,15 +375,15 @@ export class ScheduleTools {
     touches: 'touchesOfEnd',
   })
   async cancelSchedule(
-    @Param({ description: 'Its id, as list_schedules gives it', required: true }) id: string,
+    @Param({ description: 'Id of the schedule, as returned by list_schedules', required: true }) id: string,
     context?: ToolContext,
   ): Promise<ToolResult> {
     const of = ownerOf(context);
     if (of === undefined) return errorResult(NO_CONVERSATION);
-    if (await this.schedules.cancel(id, of)) return toolResult(`${id} is cancelled.`);
+    if (await this.schedules.cancel(id, of)) return toolResult(`${id} was cancelled.`);
     const left = this.#describe(await this.schedules.list(of));
     return errorResult(
-      `There is no schedule '${id}': it was due, it was cancelled, or it never was. ${left}`,
+      `There is no schedule '${id}': it has ended, it was cancelled, or it never existed. ${left}`,
     );
   }
 
@@ -411,7 +413,7 @@ export class ScheduleTools {
   }
 }
 
-const NO_CONVERSATION = 'There is no conversation here that something could be scheduled in.';
+const NO_CONVERSATION = 'This call does not belong to a conversation, so there are no schedules.';
 
 /** The conversation and owner of the schedules that a call may see. */
 function ownerOf(context: ToolContext | undefined) {

@@ -101,10 +101,9 @@ interface ParsedText {
 
 /** Parses a Bash text in linear time. */
 function parseCommand(command: string): ParsedText {
-  if (command.length > MOST_COMMAND_CHARACTERS)
-    return { commands: [], unclear: 'it is too long to be looked at' };
+  if (command.length > MOST_COMMAND_CHARACTERS) return { commands: [], unclear: 'it is too long to check' };
   if (visibleText(command) !== command || /\u200d/.test(command) || !command.isWellFormed())
-    return { commands: [], unclear: 'it has characters that cannot be seen' };
+    return { commands: [], unclear: 'it contains invisible characters' };
   const commands: ParsedCommand[] = [];
   let unclear: string | undefined;
   const visit = (node: SyntaxNode): void => {
@@ -122,7 +121,7 @@ function parseCommand(command: string): ParsedText {
   try {
     const script = parse(command);
     const [error] = script.errors ?? [];
-    if (error !== undefined) unclear = `it cannot be read: ${error.message}`;
+    if (error !== undefined) unclear = `it cannot be parsed: ${error.message}`;
     visit(script);
   } catch {
     // The stack limits the depth of parsing.
@@ -146,7 +145,7 @@ function whyUnclear(node: SyntaxNode): string | undefined {
 
 function whyNotLiteral(words: readonly ParsedWord[]): string | undefined {
   const [program = '', ...args] = words.map(({ text }) => text);
-  if (words.some(({ text }) => text === undefined)) return 'some of its words are not known before it runs';
+  if (words.some(({ text }) => text === undefined)) return 'some of its arguments are unknown before it runs';
   if (CHANGES_SHELL.test(program)) return `'${program}' changes the shell itself`;
   const name = posix.basename(program);
   const isRunner = name === 'env' || name === 'xargs';

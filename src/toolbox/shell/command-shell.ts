@@ -105,7 +105,7 @@ export class StoredOutput implements OutputView {
 }
 
 function gapOf(missing: number, before: string): string {
-  return missing > 0 ? `${before}… (${missing} characters are left out here)\n` : '';
+  return missing > 0 ? `${before}… (${missing} characters omitted)\n` : '';
 }
 
 /**

@@ -126,7 +126,7 @@ export class LocalShell extends CommandShell {
     checkOptions(options, OPTIONS);
     const { environment = 'clean', bash = BASHES.find((path) => existsSync(path)), logger } = options;
     this.#folder = realpathSync.native(options.folder);
-    if (bash === undefined) throw new Error('There is no Bash on this machine; say where it is: { bash: … }');
+    if (bash === undefined) throw new Error('Bash was not found on this machine; set its path: { bash: … }');
     this.#bash = bash;
     const own = Object.entries(process.env).filter(
       ([name]) => environment === 'inherit' || CLEAN.includes(name),
@@ -140,8 +140,8 @@ export class LocalShell extends CommandShell {
     this.#outputCharacters = options.outputCharacters ?? 60_000;
     this.#isExternal = options.sandbox === 'external';
     const problem =
-      "sandbox is 'external': in mode 'auto' commands run without a question, kept in by nothing in this process";
-    const fix = 'a container or a machine around this process that nobody minds to lose';
+      "sandbox is 'external': in mode 'auto', commands run without a question, and this process does not restrict them";
+    const fix = 'a disposable container or machine for this process';
     if (this.#isExternal) warnAuthor({ where: 'LocalShell', problem, fix }, logger);
   }
 

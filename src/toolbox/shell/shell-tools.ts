@@ -63,22 +63,23 @@ export class ShellTools {
 
   @Tool({
     description:
-      'Run a command with Bash and get what it writes, and its exit code. There is no terminal and no input. What goes on for long, such as a server, runs in the background: then command_output tells what it has written.',
+      'Run a command with Bash and get its output and its exit code. There is no terminal and no input. Run a command that takes long, such as a server, in the background, and read its output with command_output.',
     annotations: { title: 'Run command', destructive: true, openWorld: true },
     timeoutMs: Number.POSITIVE_INFINITY,
     touches: 'commandTouched',
   })
   async runCommand(
-    @Param({ description: 'The command, for Bash', required: true, minLength: 1 }) command: string,
-    @Param({ description: 'Folder to run it in, relative; default: the folder itself' }) folder = '.',
+    @Param({ description: 'The Bash command', required: true, minLength: 1 }) command: string,
+    @Param({ description: 'Folder to run it in, relative to the root folder; default: the root folder' })
+    folder = '.',
     @Param({
-      description: 'After how many seconds it is ended',
+      description: 'Seconds after which the command is stopped',
       type: () => Number,
       minimum: 1,
       required: false,
     })
     seconds?: number,
-    @Param({ description: 'Start it, and do not wait for its end' }) background = false,
+    @Param({ description: 'Start the command without waiting for its end' }) background = false,
     context?: ToolContext,
   ): Promise<ToolResult> {
     const { limits, shell } = this;
@@ -115,32 +116,32 @@ export class ShellTools {
   })
   listCommands(context?: ToolContext): string {
     const lines = this.#commandsOf(context).map(
-      (one) => `${one.id} (${one.end === undefined ? 'runs' : howEnded(one.end)}): ${one.title}`,
+      (one) => `${one.id} (${one.end === undefined ? 'running' : howEnded(one.end)}): ${one.title}`,
     );
     return lines.join('\n') || 'No command was started in the background.';
   }
 
   @Tool({
     description:
-      'Get what a command in the background has written since you last asked, and whether it still runs.',
+      'Get the output of a background command since your last call, and whether it is still running.',
     annotations: { title: 'Command output', readOnly: true },
     touches: 'nothingTouched',
   })
   commandOutput(
     @Param({ description: ID, required: true }) id: string,
-    @Param({ description: 'All that is kept, from the beginning' }) all = false,
+    @Param({ description: 'Return all stored output, from the beginning' }) all = false,
     context?: ToolContext,
   ): ToolResult {
     const found = this.#commandsOf(context).find((one) => one.id === id);
     if (found === undefined) return errorResult(`There is no '${id}'.`);
     const { text, place } = found.running.output.since(all ? 0 : found.reported);
     found.reported = place;
-    const status = found.end === undefined ? 'it runs' : howEnded(found.end);
+    const status = found.end === undefined ? 'running' : howEnded(found.end);
     return toolResult(`${text === '' ? '(nothing new)' : text}\n(${status})`);
   }
 
   @Tool({
-    description: 'End a command that runs in the background, and all that it has started.',
+    description: 'Stop a background command, and all processes that it has started.',
     annotations: { title: 'Kill command', destructive: true, idempotent: true },
     touches: 'nothingTouched',
   })
@@ -150,10 +151,10 @@ export class ShellTools {
   ): Promise<ToolResult> {
     const found = this.#commandsOf(context).find((one) => one.id === id);
     if (found === undefined) return errorResult(`There is no '${id}'.`);
-    if (found.end !== undefined) return toolResult(`${id} had ended already (${howEnded(found.end)}).`);
+    if (found.end !== undefined) return toolResult(`${id} has already ended (${howEnded(found.end)}).`);
     await found.running.end('abort');
     await found.running.ended;
-    return toolResult(`${id} and all that it has started are gone.`);
+    return toolResult(`${id} and all processes that it had started were stopped.`);
   }
 
   /** Ends all background commands, when the application ends. */
@@ -180,7 +181,9 @@ export class ShellTools {
   #startInBackground(command: string, request: CommandRequest, context: ToolContext | undefined): ToolResult {
     const count = this.#commandsOf(context).filter(({ end }) => end === undefined).length;
     if (count >= this.limits.backgroundCommands)
-      return errorResult(`${count} commands run in the background; end one of them first (kill_command).`);
+      return errorResult(
+        `${count} commands are running in the background; stop one of them first (kill_command).`,
+      );
     this.#count += 1;
     const id = `command_${this.#count}`;
     const running = this.shell.start(request);
@@ -199,7 +202,7 @@ export class ShellTools {
       unfollow?.();
       return resultOf(`${id}: ${title}\n${running.output.text()}`, end);
     };
-    const acknowledgement = `${id} runs in the background. command_output tells what it writes, kill_command ends it.`;
+    const acknowledgement = `${id} runs in the background. command_output returns its output, kill_command stops it.`;
     const given = context?.background(work, acknowledgement);
     if (ToolResult.is(given)) return given;
     // Without a receiver for completions, the call would wait; the model asks for the outcome instead.
@@ -234,8 +237,8 @@ export function shellTools(options: LocalShellOptions | CommandShell): ToolDefin
 function howEnded({ exitCode, signal, endedBy, durationMs }: CommandEnd): string {
   const seconds = `${(durationMs / 1_000).toFixed(1)} s`;
   if (endedBy === 'time')
-    return `it took too long and was ended after ${seconds}, with all that it had started`;
-  if (endedBy === 'abort') return `it was ended after ${seconds}, with all that it had started`;
+    return `it took too long and was stopped after ${seconds}, with all processes that it had started`;
+  if (endedBy === 'abort') return `stopped after ${seconds}, with all processes that it had started`;
   return signal === undefined ? `exit code ${exitCode}, ${seconds}` : `ended by ${signal}, ${seconds}`;
 }
 

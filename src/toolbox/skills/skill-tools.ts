@@ -39,7 +39,7 @@ const PARAMETERS: JsonSchema = {
   properties: {
     file: {
       type: 'string',
-      description: 'One of the skill’s other files, as it names them; without it, the skill itself',
+      description: 'Path of another file of the skill, as the skill names it; default: the skill itself',
     },
   },
   required: [],
@@ -93,7 +93,7 @@ export function skillTools(options: SkillToolsOptions): ToolDefinition[] {
 const NO_FOLDER = {
   where: 'skillTools',
   option: 'folder',
-  fix: 'the path of a folder whose folders have a SKILL.md',
+  fix: 'the path of a folder whose subfolders contain a SKILL.md',
 } as const;
 
 async function describeSkill(skill: Skill): Promise<string> {
@@ -136,9 +136,9 @@ function findSkills(folder: string): FoundSkills {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     let why = `which cannot be read (${code ?? errorMessage(error)})`;
-    if (code === 'ENOENT') why = 'which is not there';
+    if (code === 'ENOENT') why = 'which does not exist';
     if (code === 'ENOTDIR') why = 'which is not a folder';
-    return { skills: [], faults: [], problem: `folder names ${resolve(folder)}, ${why}` };
+    return { skills: [], faults: [], problem: `folder is ${resolve(folder)}, ${why}` };
   }
   const skills: Skill[] = [];
   const faults: AuthorFault[] = [];
@@ -162,14 +162,14 @@ function readSkill(
   const where = `${basename(folder)}/${FILE}`;
   const file = readFileOf(folder, home);
   if (!file.ok)
-    return { faults: [faultOf(where, file.problem, 'a file in a folder of its own, and no link')] };
+    return { faults: [faultOf(where, file.problem, 'a regular file in its own folder, not a link')] };
   const front = frontMatter(file.text);
   if ('problem' in front) return { faults: [faultOf(where, front.problem, FIX)] };
   const { name, description } = front.values;
   const faults: AuthorFault[] = [];
   if (typeof name !== 'string' || !NAME.test(name) || name.length > LONGEST_NAME)
     faults.push(
-      faultOf(where, 'its name is not small letters, digits and single hyphens', 'name: pdf-forms'),
+      faultOf(where, 'its name must be lower-case letters, digits and single hyphens', 'name: pdf-forms'),
     );
   if (
     typeof description !== 'string' ||
@@ -204,7 +204,9 @@ function frontMatter(
   if (lines[0]?.trimEnd() !== '---' || end < 0) return { problem: 'it does not begin with front matter' };
   try {
     const values: unknown = parseYaml(lines.slice(1, end).join('\n'));
-    return isRecord(values) ? { values } : { problem: 'its front matter is not a list of names with values' };
+    return isRecord(values)
+      ? { values }
+      : { problem: 'its front matter is not a mapping of names to values' };
   } catch (error) {
     return { problem: `its front matter is not YAML: ${errorMessage(error).split('\n')[0]}` };
   }
@@ -256,7 +258,7 @@ async function readInside(skill: Skill, path: string): Promise<string> {
 /** The skill's folder with links resolved; throws if it is no longer in its folder of skills. */
 async function realFolder({ name, folder, home }: Skill): Promise<string> {
   const [real, around] = await Promise.all([realpath(folder), realpath(home)]);
-  if (!isWithin(real, around)) throw new Error(`The skill ${name} is not in ${home} any more.`);
+  if (!isWithin(real, around)) throw new Error(`The skill ${name} is no longer in ${home}.`);
   return real;
 }
 

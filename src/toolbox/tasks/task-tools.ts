@@ -47,7 +47,7 @@ const TASKS = {
   items: {
     type: 'object',
     properties: {
-      text: { type: 'string', minLength: 1, maxLength: 500, description: 'What is to be done' },
+      text: { type: 'string', minLength: 1, maxLength: 500, description: 'What to do' },
       status: { type: 'string', enum: ['open', 'doing', 'done'], default: 'open' },
     },
     required: ['text'],
@@ -69,7 +69,7 @@ export class TaskTools {
 
   @Tool({
     description:
-      'Write your list of tasks, whole: what is to be done in several steps, what you are doing, what is done. The user sees it.',
+      'Write your whole task list, for work in several steps: what is open, what you are doing, and what is done. The user sees it.',
     annotations: {
       title: 'Write tasks',
       readOnly: false,
@@ -91,7 +91,7 @@ export class TaskTools {
   }
 
   @Tool({
-    description: 'Read your list of tasks.',
+    description: 'Read your task list.',
     annotations: { title: 'Read tasks', readOnly: true },
   })
   async readTasks(context?: ToolContext): Promise<string> {
@@ -117,12 +117,17 @@ function keyOf(context: ToolContext | undefined): string {
 export class MessageTools {
   @Tool({
     description:
-      'Say something to the user now, while you go on working: what you found, or what you do next. Your last answer is shown without this.',
-    annotations: { title: 'Message', readOnly: false, destructive: false, openWorld: false },
+      'Send a message to the user now, while you continue working: what you found, or what you do next. Your final answer is shown without this tool.',
+    annotations: { title: 'Send message', readOnly: false, destructive: false, openWorld: false },
     touches: 'touchesNothing',
   })
   sendMessage(
-    @Param({ description: 'What the user reads', required: true, minLength: 1, maxLength: 10_000 })
+    @Param({
+      description: 'The message, as the user reads it',
+      required: true,
+      minLength: 1,
+      maxLength: 10_000,
+    })
     text: string,
   ): ToolResult {
     return new ToolResult({ forLLM: 'Shown to the user.', forUser: text });

@@ -80,11 +80,12 @@ export class SearxngSearch extends WebSearch {
       headers: { accept: 'application/json', ...headers },
       signal,
     });
-    if (response.status !== 200) throw new WebFault(`The search engine answered with ${response.status}.`);
+    if (response.status !== 200)
+      throw new WebFault(`The search engine responded with status ${response.status}.`);
     const answer = parsedJson(new TextDecoder().decode(response.body));
-    if (answer === undefined) throw new WebFault('The search engine answered with no JSON.');
+    if (answer === undefined) throw new WebFault('The search engine did not return JSON.');
     const results: unknown = isRecord(answer) ? answer.results : undefined;
-    if (!Array.isArray(results)) throw new WebFault('The search engine answered with no results.');
+    if (!Array.isArray(results)) throw new WebFault('The search engine did not return a list of results.');
     const hits = results.filter(isRecord).flatMap(({ title, url: page, content }) => {
       if (typeof page !== 'string') return [];
       const excerpt = typeof content === 'string' && content.trim() !== '' ? { excerpt: content.trim() } : {};
@@ -114,15 +115,16 @@ export class WebTools {
 
   @Tool({
     description:
-      'Fetch a page or a file of the web by its address. Pages are given as Markdown, JSON and text as they are, images as images.',
+      'Fetch a page or a file from the web. HTML pages are returned as Markdown; JSON, text and images are returned unchanged.',
     annotations: { title: 'Fetch', readOnly: true, openWorld: true },
     touches: 'pageOpened',
   })
   async fetch(
-    @Param({ description: 'The address, e.g. https://example.com/page', required: true }) url: string,
-    @Param({ description: 'First character, to read on in a long page', minimum: 0, multipleOf: 1 }) from = 0,
+    @Param({ description: 'The URL, e.g. https://example.com/page', required: true }) url: string,
+    @Param({ description: 'First character to return, to continue a long page', minimum: 0, multipleOf: 1 })
+    from = 0,
     @Param({
-      description: 'Characters to give',
+      description: 'Maximum number of characters',
       minimum: 1,
       maximum: 100_000,
       multipleOf: 1,
@@ -175,7 +177,7 @@ function part(text: string, { from, most, isCut }: Excerpt): string {
   const wanted = begin + most;
   const end = isSecondHalf(text, wanted) ? wanted - 1 : wanted;
   const given = text.slice(begin, end);
-  const rest = end < text.length ? `Read on with from: ${end}.` : isCut ? 'The rest is too large.' : '';
+  const rest = end < text.length ? `Continue with from: ${end}.` : isCut ? 'The rest was too large.' : '';
   if (from === 0 && rest === '') return given;
   return `${given}\n\n[Characters ${begin} to ${Math.min(end, text.length)} of ${text.length}. ${rest}]`;
 }
@@ -191,12 +193,18 @@ export class WebSearchTools {
   constructor(protected readonly engine: WebSearch) {}
 
   @Tool({
-    description: 'Search the web. Gives titles, addresses and excerpts, the best first.',
+    description: 'Search the web. Returns titles, URLs and excerpts, the best result first.',
     annotations: { title: 'Search the web', readOnly: true, openWorld: true },
   })
   async search(
-    @Param({ description: 'What to look for', required: true, minLength: 1 }) query: string,
-    @Param({ description: 'Results', type: () => Number, minimum: 1, maximum: 50, multipleOf: 1 })
+    @Param({ description: 'The search query', required: true, minLength: 1 }) query: string,
+    @Param({
+      description: 'Maximum number of results',
+      type: () => Number,
+      minimum: 1,
+      maximum: 50,
+      multipleOf: 1,
+    })
     limit = DEFAULT_HITS,
     context?: ToolContext,
   ): Promise<string> {
@@ -247,7 +255,7 @@ function readPage(response: WebResponse): PageContent {
     const start = Buffer.from(response.body.subarray(0, 2_048)).toString('latin1');
     const html = decoded(response.body, charsetOf(header) ?? charsetOf(start));
     const text = htmlToMarkdown(html.slice(0, MOST_HTML), { origin: response.url });
-    const rest = html.length > MOST_HTML ? '\n\n[The rest of the page was too long to be converted.]' : '';
+    const rest = html.length > MOST_HTML ? '\n\n[The rest of the page was too long to convert.]' : '';
     return { kind: 'text', text: text + rest };
   }
   const isText =

@@ -197,7 +197,7 @@ describe('createAgent from a file', () => {
     [
       { permissions: { rules: [{ decision: 'allow' }] } },
       'permissions.rules',
-      '"rules": [{ "decision": "allow", "path": "src/**" }], or [{ "decision": "allow", "tool": "*" }] where everything is meant',
+      '"rules": [{ "decision": "allow", "path": "src/**" }], or [{ "decision": "allow", "tool": "*" }] to allow everything',
     ],
     [{ permissions: { rules: [3] } }, 'permissions.rules[0]', '{ "decision": "allow", "path": "src/**" }'],
     [{ permissions: { userOf: 'me' } }, 'permissions.userOf', 'no userOf: it can be set only in code'],
@@ -208,7 +208,7 @@ describe('createAgent from a file', () => {
     [
       { toolboxes: [{ web: { allow: 3 } }] },
       'toolboxes[0].web.allow',
-      '"allow": names of hosts: ["example.com", "*.example.com"]',
+      '"allow": host names: ["example.com", "*.example.com"]',
     ],
     [{ provider: 'x' }, 'provider', 'one of "openai", "offline"'],
     [{ provider: 0 }, 'provider', '"provider": "openai" or "offline"'],

@@ -291,8 +291,8 @@ describe('createAgent: methods of the agent', () => {
     expect(begun.isError).toBe(false);
     const listed = (await agent.registry.execute('list_commands', {})).forLLM;
     await agent.close();
-    expect(listed).toContain('(runs)');
-    expect((await agent.registry.execute('list_commands', {})).forLLM).not.toContain('(runs)');
+    expect(listed).toContain('(running)');
+    expect((await agent.registry.execute('list_commands', {})).forLLM).not.toContain('(running)');
     expect(await store.load('nothing')).toBeUndefined();
     store.close();
     await expect(agent.run('Hi')).rejects.toMatchObject({ code: 508 });
@@ -337,7 +337,7 @@ describe('createAgent: invalid options', () => {
       "createAgent, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
       'createAgent, toolboxes[1]: toolboxes[1].shell.enviroment: enviroment is not an option of LocalShell (did you mean `environment`?)',
       "createAgent, toolboxes[2]: toolboxes[2].tasks.most: the toolbox 'tasks' has no settings",
-      `createAgent, skills: skills.folder: folder names ${join(folder, 'none')}, which is not there`,
+      `createAgent, skills: skills.folder: folder is ${join(folder, 'none')}, which does not exist`,
       'createAgent, toolboxes[3], register(7): : it is not a tool',
     ]);
   });

@@ -116,7 +116,7 @@ describe('the built-in tools of an agent', () => {
       expect([mode, status, toolCalls[0]?.result.forLLM]).toEqual([
         mode,
         'completed',
-        'There is no conversation here that something could be scheduled in.',
+        'This call does not belong to a conversation, so there are no schedules.',
       ]);
     }
   });

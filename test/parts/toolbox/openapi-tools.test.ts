@@ -262,7 +262,7 @@ describe('requests of toolsFromOpenApi', () => {
           heard = [];
           const { isError, forLLM } = await registry.execute('call', { id: given });
           if (isError) {
-            expect(forLLM).toContain('part of a path');
+            expect(forLLM).toContain('part of a URL path');
             expect(heard).toEqual([]);
           } else expect(heard[0]?.url).toMatch(/^\/v1\/orders\/[^/?#]+\/lines$/);
         },
@@ -367,7 +367,7 @@ describe('requests of toolsFromOpenApi', () => {
     const { isError, forLLM } = await tools.execute('call', {});
     expect([isError, forLLM, heard]).toEqual([
       true,
-      '127.0.0.1 is in a private network, or on this machine: it is not asked.',
+      '127.0.0.1 is in a private network or on this machine: requests to it are not allowed.',
       [],
     ]);
   });
@@ -384,17 +384,17 @@ describe('errors of toolsFromOpenApi', () => {
     };
     const components = { securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'k' } } };
     expect(faultsOf(documentOf(paths, { components }), { include: ['a', 'b', 'c', 'd'] })).toEqual([
-      '#/components/parameters/none: it leads to nothing in the document',
+      '#/components/parameters/none: its target is not in the document',
       'GET /a: it has a parameter without `name` and `in`',
       'GET /a: it has a parameter without `name` and `in`',
-      'POST /a: it takes a body of multipart/form-data, and only JSON, forms and text can be sent',
+      'POST /a: its request body accepts multipart/form-data; only JSON, forms and text are supported',
       "include 'd': no operation has this id",
       'c: it needs a credential that auth does not have',
     ]);
   });
 
   test('throws for a value that is not a document, a document without a server and unknown options', () => {
-    const [problem] = ['that is not an OpenAPI document of version 3.0 or 3.1'];
+    const [problem] = ['the document is not an OpenAPI document of version 3.0 or 3.1'];
     for (const document of [undefined, null, 'x', {}, { swagger: '2.0' }, { openapi: '4.0.0' }])
       expect(faultsOf(document)).toEqual([`toolsFromOpenApi: ${problem}`]);
     expect(() => toolsFromOpenApi(documentOf({}))).toThrow('the document names no server');
@@ -415,14 +415,14 @@ describe('errors of toolsFromOpenApi', () => {
     };
     const document = documentOf(paths, { components: { schemas } });
     const references = [
-      '#/components/schemas/A: it leads only to references: #/components/schemas/A → #/components/schemas/B → #/components/schemas/A',
-      '#/components/schemas/Nothing: it leads to nothing in the document',
+      '#/components/schemas/A: its references are circular: #/components/schemas/A → #/components/schemas/B → #/components/schemas/A',
+      '#/components/schemas/Nothing: its target is not in the document',
     ];
     expect(faultsOf(document, { server })).toEqual([
-      'GET /{shop}/a/{id}: its path has {shop}, and none of its parameters in the path has this name',
-      'PUT /x: it is null, and no object',
-      'POST /x: it is a string, and no object',
-      '/none: it is null, and no object',
+      'GET /{shop}/a/{id}: its path has {shop}, but no path parameter has this name',
+      'PUT /x: it is null, not an object',
+      'POST /x: it is a string, not an object',
+      '/none: it is null, not an object',
       ...references,
     ]);
     expect(faultsOf(document, { server, include: ['x'] })).toEqual(references);

@@ -65,7 +65,7 @@ describe('schedule_prompt', () => {
   });
 
   test.each([
-    [{ text: ' ', inMinutes: 5 }, 'its text says nothing'],
+    [{ text: ' ', inMinutes: 5 }, 'its text is empty'],
     [{ at: ' ' }, "' ' is not a time"],
     [{ cron: '' }, "'' is not a cron expression"],
     [{ cron: '0 9 * * *', timeZone: ' ' }, "' ' is not a time zone"],
@@ -85,10 +85,10 @@ describe('schedule_prompt', () => {
     [{ cron: '* * * * * *' }, 'requires exactly 5 parts'],
     [{ cron: '@reboot' }, '@reboot is not supported'],
     [{ cron: '2026-12-01T09:00:00' }, "'2026-12-01T09:00:00' is a time, not a cron expression"],
-    [{ cron: '0 0 31 2 *' }, "'0 0 31 2 *' never comes"],
-    [{ cron: '*/2 * * * *' }, "'*/2 * * * *' comes too often: there have to be 5 minutes"],
-    [{ cron: '0,1 9 1 * *' }, 'comes too often'],
-    [{ everyMinutes: 4 }, 'every 4 minutes is too often: there have to be 5 minutes between two times'],
+    [{ cron: '0 0 31 2 *' }, "'0 0 31 2 *' never occurs"],
+    [{ cron: '*/2 * * * *' }, "'*/2 * * * *' occurs too often: there must be 5 minutes"],
+    [{ cron: '0,1 9 1 * *' }, 'occurs too often'],
+    [{ everyMinutes: 4 }, 'every 4 minutes is too often: there must be 5 minutes between two times'],
   ])('%j is reported as an error, and nothing is stored', async (when, told) => {
     const { schedule, store } = setUp();
     const { text, isError } = await schedule(when);
@@ -108,7 +108,7 @@ describe('schedule_prompt', () => {
     expect((await schedule({ everyMinutes: 1 })).isError).toBe(false);
     expect((await schedule({ cron: '* * * * *' })).isError).toBe(false);
     expect(await schedule({ inMinutes: 1 })).toEqual({
-      text: 'Nothing was scheduled: there are 2 schedules, and no more are taken: cancel one that is not needed first.',
+      text: 'Nothing was scheduled: there are already 2 schedules, which is the limit: cancel one of them first.',
       isError: true,
     });
     const owner = { user: 'u1' };
@@ -140,7 +140,7 @@ describe('schedule_prompt', () => {
     ] as const) {
       const { text, isError } = await call(name, args, { conversationId: undefined });
       expect({ text, isError }).toEqual({
-        text: 'There is no conversation here that something could be scheduled in.',
+        text: 'This call does not belong to a conversation, so there are no schedules.',
         isError: true,
       });
     }
@@ -150,7 +150,7 @@ describe('schedule_prompt', () => {
 test('schedule_prompt refuses a conversation that is not in the store', async () => {
   const { schedule, store } = setUp();
   expect(await schedule({ inMinutes: 5 }, { conversationId: 'of this process' })).toEqual({
-    text: 'Nothing was scheduled: this conversation is not kept in the store of schedules, and nothing would arrive in it.',
+    text: 'Nothing was scheduled: this conversation is not in the store of schedules, so no message could be delivered to it.',
     isError: true,
   });
   expect(store.schedules.listSchedules()).toEqual([]);
@@ -175,7 +175,7 @@ describe('list_schedules and cancel_schedule', () => {
     for (const scope of [{}, { owner: { user: 'u2' } }, { owner, conversationId: 'd' }])
       expect((await call('cancel_schedule', { id }, scope)).isError).toBe(true);
     expect(await call('cancel_schedule', { id }, { owner })).toEqual({
-      text: `${id} is cancelled.`,
+      text: `${id} was cancelled.`,
       isError: false,
     });
     const again = await call('cancel_schedule', { id }, { owner });

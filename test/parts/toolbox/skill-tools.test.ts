@@ -177,7 +177,7 @@ describe('skillTools', () => {
       symlinkSync('../ext', join(folder, 'good'));
       for (const args of [{}, { file: 'secret.txt' }]) {
         const { isError, forLLM } = await tools.execute('skill_good', args);
-        expect([isError, forLLM]).toEqual([true, `The skill good is not in ${folder} any more.`]);
+        expect([isError, forLLM]).toEqual([true, `The skill good is no longer in ${folder}.`]);
       }
     } finally {
       folder = dirname(folder);
@@ -238,12 +238,12 @@ describe('skillTools', () => {
     expect(faults()).toEqual([
       'a/SKILL.md: it does not begin with front matter',
       expect.stringMatching(/^b\/SKILL\.md: its front matter is not YAML: /),
-      'c/SKILL.md: its name is not small letters, digits and single hyphens',
+      'c/SKILL.md: its name must be lower-case letters, digits and single hyphens',
       'c/SKILL.md: it has no description of 1 to 1,024 characters',
       `${join(folder, 'e')}: there is another skill 'same'`,
     ]);
     rmSync(folder, { recursive: true });
-    expect(faults()).toEqual([`skillTools: folder names ${folder}, which is not there`]);
+    expect(faults()).toEqual([`skillTools: folder is ${folder}, which does not exist`]);
   });
 
   test('skills with Windows line endings and a byte order mark are read', async () => {

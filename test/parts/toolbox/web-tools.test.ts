@@ -73,7 +73,7 @@ describe('web_fetch', () => {
         const { forLLM } = await registry().execute('web_fetch', { url, from, most });
         const [, said = ''] = /^[^\n]*\n\n([\s\S]*)$/.exec(forLLM) ?? [];
         const [tail = '', next] =
-          /\n\n\[Characters \d+ to \d+ of \d+\. (?:Read on with from: (\d+)\.)?\]$/.exec(said) ?? [];
+          /\n\n\[Characters \d+ to \d+ of \d+\. (?:Continue with from: (\d+)\.)?\]$/.exec(said) ?? [];
         const given = said.slice(0, said.length - tail.length);
         expect(given.isWellFormed()).toBe(true);
         text += given;
@@ -104,7 +104,7 @@ describe('web_fetch', () => {
     const { forLLM, isError } = await tools.execute('web_fetch', { url: 'http://169.254.169.254/' });
     expect([isError, forLLM]).toEqual([
       true,
-      '169.254.169.254 is in a private network, or on this machine: it is not asked.',
+      '169.254.169.254 is in a private network or on this machine: requests to it are not allowed.',
     ]);
   });
 
@@ -144,9 +144,9 @@ describe('web_search', () => {
 
   test.each([
     ['{"results": []}', 200, false, 'Nothing was found.'],
-    ['<html>', 200, true, 'The search engine answered with no JSON.'],
-    ['{}', 200, true, 'The search engine answered with no results.'],
-    ['', 429, true, 'The search engine answered with 429.'],
+    ['<html>', 200, true, 'The search engine did not return JSON.'],
+    ['{}', 200, true, 'The search engine did not return a list of results.'],
+    ['', 429, true, 'The search engine responded with status 429.'],
   ])('reports the response %s with status %i', async (body, status, isError, text) => {
     answer = says('application/json', body, status);
     const result = await searching().execute('web_search', { query: 'x' });

@@ -448,7 +448,7 @@ describe('Permissions', () => {
 
   test('allows everything only with an explicit rule', async () => {
     for (const rule of [{ decision: 'allow' }, { decision: 'allow', reason: 'why not' }] as const)
-      expect(() => new Permissions({ rules: [rule] })).toThrow('allows everything without saying so');
+      expect(() => new Permissions({ rules: [rule] })).toThrow('allows everything implicitly');
     expect(() => new Permissions().remember({}, { session: 's' })).toThrow('allows everything');
     const all = await verdictOf({ rules: [{ decision: 'allow', tool: '*' }] }, [run('ls')]);
     expect(all.decision).toBe('allow');

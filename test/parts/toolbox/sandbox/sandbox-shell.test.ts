@@ -178,7 +178,7 @@ describeSandbox('sandboxShell', () => {
     const folder = newFolder(FILES);
     symlinkSync('a.txt', join(folder, '.npmrc'));
     expect(await sandbox({ folder }).run('x=1; echo ran')).toContain("'.npmrc' is a link");
-    expect(() => sandboxShell({ folder: homedir() })).toThrow(/home of the user/);
+    expect(() => sandboxShell({ folder: homedir() })).toThrow(/home folder of the user/);
     for (const [options, problem] of [
       [{ writable: ['a'] }, /writable\[0\]/],
       [{ unreadable: ['../outside/**'] }, /unreadable\[0\] is '\.\.\/outside\/\*\*'/],
@@ -200,9 +200,9 @@ describeSandbox('sandboxShell', () => {
     };
     const refused = (cause: RegExp) =>
       expect.objectContaining({ code: 521, message: expect.stringMatching(cause) });
-    expect(told('/')).toEqual(refused(/folder is \/, with the home of the user in it/));
-    expect(told(tmpdir())).toEqual(refused(/with the temporary folder of this process in it/));
-    expect(told('/usr')).toEqual(refused(/with the programs of the system in it/));
+    expect(told('/')).toEqual(refused(/folder is \/, which contains the home folder of the user/));
+    expect(told(tmpdir())).toEqual(refused(/which contains the temporary folder of this process/));
+    expect(told('/usr')).toEqual(refused(/which contains the programs of the system/));
     expect(told(join(newFolder(), 'none'))).toEqual(refused(/none, which is not an existing folder/));
   });
 

@@ -468,7 +468,7 @@ describe('commandAccess', () => {
     expect(commandAccess('x -la dir; echo $y', { folder: shell.folderAt('.'), view: shell.view() })).toEqual([
       { action: 'run', words: ['x', '-la', 'dir'], mentions: ['-la', 'dir/'] },
       { action: 'run', words: ['echo', undefined] },
-      { action: 'unknown', why: 'some of its words are not known before it runs' },
+      { action: 'unknown', why: 'some of its arguments are unknown before it runs' },
     ]);
   });
 });

@@ -92,7 +92,7 @@ describe('run_command', () => {
     const { forLLM } = await run('echo first; seq 1 200000; echo last');
     expect(forLLM.length).toBeLessThan(61_000);
     expect(forLLM).toMatch(/^first\n1\n2\n/);
-    expect(forLLM).toMatch(/characters are left out here/);
+    expect(forLLM).toMatch(/characters omitted/);
     expect(forLLM).toMatch(/200000\nlast\n\(exit code 0/);
   });
 
@@ -151,7 +151,7 @@ describe('run_command', () => {
     const { isError, forLLM } = await run(`echo before; sleep ${time}`, { seconds: 1 });
     expect(isError).toBe(true);
     expect(forLLM).toMatch(
-      /^before\n\(it took too long and was ended after [\d.]+ s, with all that it had started\)$/,
+      /^before\n\(it took too long and was stopped after [\d.]+ s, with all processes that it had started\)$/,
     );
     expect(processesWith(time)).toEqual([]);
   });
@@ -181,16 +181,16 @@ describe('commands in the background', () => {
       await wait(10);
       output = await call('command_output', { id: 'command_1' });
     }
-    expect(output).toBe('ready\n\n(it runs)');
-    expect(await call('command_output', { id: 'command_1' })).toBe('(nothing new)\n(it runs)');
+    expect(output).toBe('ready\n\n(running)');
+    expect(await call('command_output', { id: 'command_1' })).toBe('(nothing new)\n(running)');
     expect(await call('command_output', { id: 'command_1', all: true })).toContain('ready');
-    expect(await call('list_commands')).toBe(`command_1 (runs): echo ready; sleep ${time}`);
+    expect(await call('list_commands')).toBe(`command_1 (running): echo ready; sleep ${time}`);
     expect(await call('kill_command', { id: 'command_1' })).toBe(
-      'command_1 and all that it has started are gone.',
+      'command_1 and all processes that it had started were stopped.',
     );
     expect(processesWith(time)).toEqual([]);
-    expect(await call('list_commands')).toMatch(/^command_1 \(it was ended after/);
-    expect(await call('kill_command', { id: 'command_1' })).toContain('had ended already');
+    expect(await call('list_commands')).toMatch(/^command_1 \(stopped after/);
+    expect(await call('kill_command', { id: 'command_1' })).toContain('has already ended');
     expect((await tools.execute('command_output', { id: 'command_9' })).isError).toBe(true);
   });
 
