@@ -301,6 +301,28 @@ describe('requests', () => {
     }
   });
 
+  test.each([
+    [{ tool: 'lok' }, "toolChoice names 'lok', which is no tool of the run (did you mean `look`?)", "'look'"],
+    [
+      { tools: ['look', 'mail'] },
+      "toolChoice names 'mail', which is no tool of the run",
+      'one of look, drop',
+    ],
+  ])('a toolChoice with an unknown tool is refused before any request', async (toolChoice, problem, fix) => {
+    const { provider, requests } = maker([]);
+    const run = runToolLoop({ provider, model: 'm', tools: [look, drop], toolChoice }, hello);
+    const fault = { where: 'the loop’s config', option: 'toolChoice', problem, fix };
+    await expect(run).rejects.toMatchObject({ name: 'InvalidOptions', code: 521, faults: [fault] });
+    expect(requests).toEqual([]);
+  });
+
+  test.each(['final_answer', 'search_tools'])('toolChoice may name the tool %s of the loop', async (tool) => {
+    const { provider, requests } = maker([]);
+    const output = { type: 'object', properties: {} } as const;
+    await runToolLoop({ provider, model: 'm', tools: [look], output, toolChoice: { tool } }, hello);
+    expect(requests[0]?.toolChoice).toEqual({ tool });
+  });
+
   test('metadata has the conversation, the run and the step of a request', async () => {
     const { provider, requests } = maker([thinking('look')]);
     await runToolLoop({ provider, model: 'm', tools: [look] }, hello, { conversationId: 'k' });
@@ -321,7 +343,7 @@ describe('requests', () => {
           seen.push([step, messages.length, model, usage.totalTokens]);
           if (step === 1) return undefined;
           return {
-            tools: ['look', 'no_such_tool'],
+            tools: ['look'],
             toolChoice: 'required' as const,
             messages: [{ role: 'user' as const, content: 'Only this' }],
             llmOptions: { temperature: 0 },
@@ -358,5 +380,32 @@ describe('requests', () => {
       status: 'failed',
       error: { name: 'RequestRefused', cause: { code: 521 } },
     });
+  });
+
+  test.each([
+    ['tools', { tools: ['look', 'drp'] }],
+    ['toolChoice', { toolChoice: { tool: 'drp' } }],
+  ])('prepareStep that returns %s with an unknown tool fails the run', async (option, settings) => {
+    const { provider, requests } = maker([]);
+    const prepareStep = () => settings;
+    const run = await runToolLoop({ provider, model: 'm', tools: [look, drop], prepareStep }, hello);
+    const problem = `${option} names 'drp', which is no tool of the run (did you mean \`drop\`?)`;
+    const fault = { where: 'what prepareStep returns', option, problem, fix: "'drop'" };
+    expect(run).toMatchObject({
+      status: 'failed',
+      error: { code: 536, message: expect.stringContaining(problem), cause: { code: 521, faults: [fault] } },
+    });
+    expect(requests).toEqual([]);
+  });
+
+  test('a resumed run accepts the name of a tool that it was not offered before', async () => {
+    const first = maker([thinking('drop')]);
+    const { state } = await runToolLoop({ provider: first.provider, model: 'm', tools: [drop] }, hello);
+    const { provider, requests } = maker([]);
+    const settings = { tools: ['drop', 'look'], toolChoice: { tools: ['drop', 'look'] } };
+    const config = { provider, tools: [drop, look], prepareStep: () => settings };
+    const answers = state?.pending.map(({ id }) => ({ id, approved: true })) ?? [];
+    expect(await resumeToolLoop(config, state, answers)).toMatchObject({ status: 'completed' });
+    expect(requests[0]?.tools?.map((tool) => tool.function.name)).toEqual(['drop']);
   });
 });

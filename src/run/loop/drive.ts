@@ -731,10 +731,9 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const { scope, sink, hasReader, onStep, checkpointer, onUnknown, turnOf, followUntil, resultsOf } = deps;
   const isNew = 'messages' in start;
   const record = isNew ? undefined : start.record;
-  const model = record?.model ?? given.model;
-  if (model === undefined)
-    throw wrongConfig({ option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" });
-  const tools = onlyKnown(registryOf(given.tools), record?.tools);
+  const model = record?.model ?? given.model ?? missingModel();
+  const givenTools = registryOf(given.tools);
+  const tools = onlyKnown(givenTools, record?.tools);
   const { logger = tools.logger, telemetry = tools.telemetry, agentName: agent } = given;
   const isReady = model === given.model && logger === given.logger;
   const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
@@ -772,7 +771,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     lastNumber: undefined,
     isAnswerAsked: false,
     isAskedAgain: false,
-    offer: new OfferedTools({ config, messages, results: storing?.results, record }),
+    offer: new OfferedTools({ config, givenTools, messages, results: storing?.results, record }),
     trace: telemetry?.isOn ? telemetry.startRun(traced) : undefined,
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
@@ -786,6 +785,10 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     usage: record?.usage ?? NO_USAGE,
     output: config.output === undefined ? undefined : new FinalAnswer(config.output, tools),
   };
+}
+
+function missingModel(): never {
+  throw wrongConfig({ option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" });
 }
 
 /** The options of most runs: always the same object, so that a registry creates one invoker for all of them. */

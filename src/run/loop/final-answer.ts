@@ -22,9 +22,9 @@ import type { LoopEnd } from './events.js';
 import { isTruncated } from './messages.js';
 
 /** The tool that the model calls to answer, if its provider does not support response schemas. */
-const NAME = 'final_answer';
+export const FINAL_ANSWER = 'final_answer';
 
-const REQUEST = `Give your final answer now, by calling the tool '${NAME}' and nothing else.`;
+const REQUEST = `Give your final answer now, by calling the tool '${FINAL_ANSWER}' and nothing else.`;
 
 interface AnsweringRun {
   readonly toolCalls: readonly CallRecord[];
@@ -53,19 +53,19 @@ export class FinalAnswer {
    * the run has the name of the answer's tool.
    */
   constructor(source: SchemaSource, tools: ToolRegistry) {
-    if (tools.offered(NAME) !== undefined)
+    if (tools.offered(FINAL_ANSWER) !== undefined)
       refuseOptions([
         {
           where: 'the config of the loop',
           option: 'output',
-          problem: `a tool of the run is named '${NAME}', which is the tool of the answer`,
+          problem: `a tool of the run is named '${FINAL_ANSWER}', which is the tool of the answer`,
           fix: 'another name for the tool',
         },
       ]);
     const description =
       'Gives the final answer and ends the conversation. Call it once, when all else is done.';
     this.#tool = toDefinition(
-      { name: NAME, description, parameters: source, execute: () => 'Noted.' },
+      { name: FINAL_ANSWER, description, parameters: source, execute: () => 'Noted.' },
       { by: 'output of the loop’s config', wrong: [] },
     );
     this.#registry = new ToolRegistry().register(this.#tool);
@@ -79,14 +79,14 @@ export class FinalAnswer {
     if (!isRecord(form.schema) || typeof form.restore !== 'function')
       throw new TypeError('`responseForm` of the provider must return { schema, restore } or undefined');
     this.#form = form;
-    return { format: { type: 'json', schema: form.schema, name: NAME } };
+    return { format: { type: 'json', schema: form.schema, name: FINAL_ANSWER } };
   }
 
   /** The calls of a reply; those that are the answer get their record. */
   async answered<Call extends ToolCall>(calls: readonly Call[]): Promise<readonly Call[]> {
     return Promise.all(
       calls.map(async (call) =>
-        call.name === NAME ? { ...call, record: await this.#call(call.id, call.arguments) } : call,
+        call.name === FINAL_ANSWER ? { ...call, record: await this.#call(call.id, call.arguments) } : call,
       ),
     );
   }
@@ -109,7 +109,7 @@ export class FinalAnswer {
           error: new ToolwrightError('ProviderFailed', message, { cause }),
         };
       }
-      const record = await this.#call(NAME, args);
+      const record = await this.#call(FINAL_ANSWER, args);
       const [end] = endOf(record);
       if (end !== undefined) return { ...end, content };
       problem = record.result.forLLM;
@@ -125,7 +125,7 @@ export class FinalAnswer {
   }
 
   async #call(id: string, args: ToolCall['arguments']): Promise<CallRecord> {
-    return (await this.#registry.invoke({ id, name: NAME, arguments: args })).record;
+    return (await this.#registry.invoke({ id, name: FINAL_ANSWER, arguments: args })).record;
   }
 
   /** The end of a run whose last calls gave the answer. */
@@ -135,6 +135,6 @@ export class FinalAnswer {
 }
 
 function endOf({ name, status, arguments: answer }: CallRecord): readonly LoopEnd[] {
-  if (name !== NAME || status !== 'success') return [];
+  if (name !== FINAL_ANSWER || status !== 'success') return [];
   return [{ status: 'completed', content: JSON.stringify(answer), output: answer }];
 }

@@ -12,7 +12,7 @@ import type { FoldedRun } from './fold-run.js';
 import type { GivenHistory } from './given-history.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
 import type { CallingMessage, ParsedCall, SentMessages } from './messages.js';
-import type { ProviderTarget, ToolLoopConfig } from './options.js';
+import type { ProviderTarget, StepSettings, ToolLoopConfig } from './options.js';
 import type { RunBudget } from './run-budget.js';
 
 /**
@@ -79,6 +79,7 @@ interface OfferedDefinitions {
   /** Names in the order in which their definitions were sent. */
   readonly order: readonly string[];
   definitions(tools: ToolRegistry, target: ProviderTarget): readonly ToolSchema[];
+  checkNames(where: string, settings: Pick<StepSettings, 'tools' | 'toolChoice'>): void;
 }
 
 /** The hooks of the run's requests. */

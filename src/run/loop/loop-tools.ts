@@ -1,12 +1,14 @@
 import type { CallRecord, CallScope } from '../../core/contract/call.js';
 import type { Hooks } from '../../core/contract/hooks.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import type { Message, ToolMessage, ToolSchema } from '../../core/contract/llm-provider.js';
+import type { Message, ToolChoice, ToolMessage, ToolSchema } from '../../core/contract/llm-provider.js';
 import { keepsResults, type ResultKey } from '../../core/contract/result-store.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { errorResult, ToolResult } from '../../core/contract/tool-result.js';
+import { refuseOptions } from '../../core/errors/author-fault.js';
 import { cached } from '../../core/kernel/cached.js';
 import { canonicalJson, isRecord, ownerText, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
+import { nearestName } from '../../core/kernel/nearest-name.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { EmbeddedTools, mergeRankings, type ToolEmbedder } from '../../tools/search/embedded-tools.js';
@@ -16,10 +18,11 @@ import { isCutDetails, withText } from '../call/result-text.js';
 import { callRecord } from '../call/run-body.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
+import { FINAL_ANSWER } from './final-answer.js';
 import type { LoopRun } from './loop-run.js';
 import { type ParsedCall, parseCall } from './messages.js';
-import type { ProviderTarget, ResumeConfig } from './options.js';
-import { wrongConfig } from './run-errors.js';
+import type { ProviderTarget, ResumeConfig, StepSettings } from './options.js';
+import { type ConfigFault, wrongConfig } from './run-errors.js';
 
 /** The tools through which a model finds and calls deferred tools. */
 const SEARCH_TOOLS = 'search_tools';
@@ -27,7 +30,9 @@ const CALL_TOOL = 'call_tool';
 
 /** The parts of a run that determine its offered tools. */
 interface OfferingRun {
-  readonly config: { readonly deferAbove?: number };
+  readonly config: { readonly deferAbove?: number; readonly toolChoice?: ToolChoice };
+  /** Also those that a continued run was not offered before, and therefore cannot use. */
+  readonly givenTools: ToolRegistry;
   readonly messages: readonly Message[];
   /** The store of its large results, which can be read later. */
   readonly results: unknown;
@@ -107,9 +112,17 @@ export class OfferedTools {
   #helpers: readonly [ToolSchema, ToolSchema] | undefined;
   #last: LastOffer | undefined;
 
+  /** @throws InvalidOptionsError (521) for an unknown tool in the config. */
   constructor(run: OfferingRun) {
     this.#run = run;
     this.#order = run.record?.tools ?? [];
+    const { toolChoice } = run.config;
+    if (toolChoice !== undefined) this.checkNames('the loop’s config', { toolChoice });
+  }
+
+  /** @throws InvalidOptionsError (521) for unknown tools in the settings of requests. */
+  checkNames(where: string, settings: Pick<StepSettings, 'tools' | 'toolChoice'>): void {
+    refuseOptions(unknownTools(settings, this.#run.givenTools).map((fault) => ({ where, ...fault })));
   }
 
   /** Names in the order in which their definitions were sent. */
@@ -257,6 +270,32 @@ export function onlyKnown(given: ToolRegistry, names: readonly string[] | undefi
   const known = new Set([...names, ...replacing]);
   const others = given.list().filter((name) => !known.has(name));
   return others.length === 0 ? given : given.view({ deny: others });
+}
+
+/** Tools of the loop itself, which settings of requests may name too. */
+const LOOP_TOOLS: ReadonlySet<string> = new Set([SEARCH_TOOLS, CALL_TOOL, READ_RESULT, FINAL_ANSWER]);
+
+/** The names of tools in the settings of requests that fit neither a given tool nor a tool of the loop. */
+function unknownTools(
+  { tools = [], toolChoice }: Pick<StepSettings, 'tools' | 'toolChoice'>,
+  given: ToolRegistry,
+): readonly ConfigFault[] {
+  const { tool, tools: choices = tool === undefined ? [] : [tool] } = Object(toolChoice) as {
+    readonly tool?: string;
+    readonly tools?: readonly string[];
+  };
+  return Object.entries({ tools, toolChoice: choices }).flatMap(([option, names]) =>
+    names.flatMap((name): ConfigFault | [] => {
+      const isTool = given.offered(name) !== undefined || LOOP_TOOLS.has(name);
+      if (isTool || given.view({ allow: [name] }).count() > 0) return [];
+      const known = given.list();
+      const near = nearestName(name, known);
+      const hint = near === undefined ? '' : ` (did you mean \`${near}\`?)`;
+      const problem = `${option} names '${name}', which is no tool of the run${hint}`;
+      const others = known.length === 0 ? 'tools: [tool, …]' : `one of ${known.join(', ')}`;
+      return { option, problem, fix: near === undefined ? others : `'${near}'` };
+    }),
+  );
 }
 
 /**

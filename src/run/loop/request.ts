@@ -356,11 +356,12 @@ function askOnce(run: LoopRun, asked: ModelQuestion): Promise<Reply> {
 
 /** The settings of the run's `prepareStep` and `compactHistory` for its next request. */
 async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
-  const { config, iterations, messages, usage, signal } = run;
+  const { config, iterations, messages, usage, signal, offer } = run;
   const { prepareStep, compactHistory, model } = config;
   const known = { step: iterations + 1, usage, signal };
   const settings =
     prepareStep && (await settingsOf(prepareStep, { ...known, messages: messages.slice(), model }));
+  if (settings !== undefined) offer.checkNames('what prepareStep returns', settings);
   if (compactHistory === undefined || settings?.messages !== undefined || signal?.aborted) return settings;
   const kept = keptOf.get(compactHistory)?.(messages);
   if (kept !== undefined) return { ...settings, messages: kept };
