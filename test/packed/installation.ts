@@ -6,22 +6,23 @@ import { builtFile } from '../processes/built-file.js';
 import { type NodeRun, outputOfNode, PROCESS_LIMIT_MS, runNode } from '../processes/run-node.js';
 import { ROOT } from '../structure/repository.js';
 
-/** The package as it would be published, unpacked. */
+/** The package as it is published. */
 export interface PackedPackage {
   readonly tarball: string;
+  /** The folder of its files. */
   readonly unpacked: string;
   remove(): void;
 }
 
-/** A project outside the repository that has the packed package in its `node_modules`. */
+/** A project outside the repository with the package in its `node_modules`. */
 export interface Installation {
   readonly folder: string;
-  /** The package within its `node_modules`. */
+  /** The folder of the package in its `node_modules`. */
   readonly unpacked: string;
   remove(): void;
 }
 
-/** Packs the repository as it is built. */
+/** Packs the current build. */
 export function packPackage(): PackedPackage {
   builtFile('dist/src/index.js');
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-tarball-'));
@@ -34,30 +35,30 @@ export function packPackage(): PackedPackage {
   };
 }
 
-/** Installs it into a new project, beside links to the packages that the repository has, except those left out. */
+/** Installs it in a new project, with links to the packages of the repository, except those in `without`. */
 export function installPacked(
   { unpacked }: PackedPackage,
   { without = [] }: { readonly without?: readonly string[] } = {},
 ): Installation {
-  return install((place) => cpSync(unpacked, place, { recursive: true }), without);
+  return install((path) => cpSync(unpacked, path, { recursive: true }), without);
 }
 
-/** The same of what is built, unpacked: for what does not ask what the package has, and packing takes its time. */
+/** Installs the current build without packing, which is faster, for tests that do not depend on the packed files. */
 export function installBuilt(): Installation {
   builtFile('dist/src/index.js');
-  return install((place) => {
+  return install((path) => {
     for (const part of ['package.json', 'dist'])
-      cpSync(join(ROOT, part), join(place, part), { recursive: true });
+      cpSync(join(ROOT, part), join(path, part), { recursive: true });
   });
 }
 
-function install(fill: (place: string) => void, without: readonly string[] = []): Installation {
+function install(copyTo: (path: string) => void, without: readonly string[] = []): Installation {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-packed-'));
   const modules = join(folder, 'node_modules');
   mkdirSync(modules);
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', type: 'module' }));
-  fill(join(modules, 'toolwright'));
-  for (const name of packageNames().filter((one) => !without.includes(one))) link(name, modules);
+  copyTo(join(modules, 'toolwright'));
+  for (const name of packageNames().filter((name) => !without.includes(name))) link(name, modules);
   return {
     folder,
     unpacked: join(modules, 'toolwright'),
@@ -74,7 +75,7 @@ export function runScript({ folder }: Installation, code: string, type: 'mjs' | 
 
 function pack(folder: string): string {
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
-  // Under npm scripts this is the npm that runs them; a shell is what Windows needs for the bare name.
+  // npm scripts provide the path of npm. Otherwise, Windows needs a shell to find `npm`.
   const npm = process.env.npm_execpath;
   if (npm?.endsWith('npm-cli.js')) outputOfNode([npm, ...args], { folder: ROOT });
   else runTool('npm', args, { cwd: ROOT, shell: process.platform === 'win32' });
@@ -93,17 +94,17 @@ function runTool(tool: string, args: readonly string[], options: { cwd: string; 
 }
 
 function link(name: string, modules: string): void {
-  const place = join(modules, name);
-  mkdirSync(dirname(place), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules', name), place, 'junction');
+  const path = join(modules, name);
+  mkdirSync(dirname(path), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules', name), path, 'junction');
 }
 
-/** The packages that the repository has at its top level, scoped ones included. */
+/** The packages in the `node_modules` of the repository, including scoped packages. */
 function packageNames(): string[] {
   const modules = join(ROOT, 'node_modules');
   return readdirSync(modules)
     .filter((name) => !name.startsWith('.'))
     .flatMap((name) =>
-      name.startsWith('@') ? readdirSync(join(modules, name)).map((one) => `${name}/${one}`) : [name],
+      name.startsWith('@') ? readdirSync(join(modules, name)).map((part) => `${name}/${part}`) : [name],
     );
 }

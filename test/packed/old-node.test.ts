@@ -11,14 +11,14 @@ const { engines, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'),
   readonly exports: Readonly<Record<string, `./dist/${string}` | './agent.schema.json'>>;
 };
 
-/** A Node of the machine that is too old for the package: npm puts that of the repository first. */
+/** A Node in PATH that is too old for the package. npm scripts add the Node of the repository, which is skipped. */
 const OLD = (process.env.PATH ?? '')
   .split(delimiter)
   .filter((folder) => !folder.includes('node_modules'))
   .map((folder) => join(folder, 'node'))
   .find((path) => existsSync(path) && oldNode(run(path, ['--version']).out.trim().slice(1)) !== undefined);
 
-test('the oldest Node is that of package.json', () => {
+test('the oldest supported Node is that of package.json', () => {
   const oldest = engines.node.replace('>=', '');
   expect(oldNode(`${oldest}.0`)).toBeUndefined();
   expect(oldNode('22.12.9')).toBe(`toolwright needs Node ${oldest} or newer, this is 22.12.9`);
@@ -33,7 +33,7 @@ describeOldNode('an older Node [needs OldNode]', () => {
   const line = `toolwright needs Node 22.13 or newer, this is ${version}`;
 
   test.each([['--version'], ['generate'], ['list', 'tools.js']])(
-    'the command %s says so in one line',
+    'the command %s exits with a one-line error',
     (...args) => {
       const { code, out, error } = run(OLD ?? '', [builtFile('dist/src/dev/cli/main.js'), ...args]);
       expect({ code, out, error }).toEqual({ code: 1, out: '', error: `${line}\n` });
@@ -41,7 +41,7 @@ describeOldNode('an older Node [needs OldNode]', () => {
   );
 
   const entryPoints = Object.values(exports).filter((path) => path.endsWith('.js'));
-  test('every import says so', () => {
+  test('importing an entry point throws an error with the required version', () => {
     const code = `for (const entryPoint of ${JSON.stringify(entryPoints.map((path) => join(ROOT, path)))})
       await import(entryPoint).then(() => console.log(entryPoint), (error) => error.message === ${JSON.stringify(line)} || console.log(entryPoint, error));`;
     const { out, error } = run(OLD ?? '', ['--input-type=module', '--eval', code]);

@@ -45,7 +45,7 @@ afterAll(() => {
 });
 
 describe('the tarball', () => {
-  test('has the built sources, their types and the papers, and nothing else', () => {
+  test('has only the build, its types and the documentation', () => {
     const tops = new Set(
       filesOf(installed.unpacked).map((path) =>
         path
@@ -70,14 +70,14 @@ describe('the tarball', () => {
     ]);
   });
 
-  test('has no tests, no examples and no TypeScript sources', () => {
+  test('has no tests, examples or TypeScript sources', () => {
     const strays = filesOf(installed.unpacked).filter(
       (path) => /(^|\/)(test|examples)\/|\.test\./.test(path) || /(?<!\.d)\.ts$/.test(path),
     );
     expect(strays).toEqual([]);
   });
 
-  test('has the page of the inspector, which is small, and which toolwright/inspector does not load', () => {
+  test('has the page of the inspector, which is small and whose packages toolwright/inspector does not load', () => {
     const page = filesOf(installed.unpacked).filter((path) => path.startsWith('dist/inspector/'));
     expect(page.sort()).toEqual(
       ['index.html', 'page.css', 'page.js'].map((name) => `dist/inspector/${name}`),
@@ -98,18 +98,18 @@ describe('the tarball', () => {
     expect(untyped).toEqual([]);
   });
 
-  test('has at most 1.2 MB, and 5 MB unpacked', () => {
+  test('is smaller than 1.2 MB, and smaller than 5 MB unpacked', () => {
     const sizes = filesOf(installed.unpacked).map((path) => statSync(join(installed.unpacked, path)).size);
     expect(statSync(packed.tarball).size).toBeLessThan(1_200_000);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(5_000_000);
   });
 
-  test('has entry points that are no larger in a bundle than their limits', () => {
+  test('has entry points whose bundles are within their size limits', () => {
     const run = runNode([join('test', 'measure', 'bundle-sizes.mjs')], { folder: ROOT });
     expect(run).toMatchObject({ exitCode: 0, stderr: '' });
   });
 
-  test('has pages whose links and images lead to files that it has, or to the web', () => {
+  test('has pages whose relative links and images lead to packed files', () => {
     const files = new Set(filesOf(installed.unpacked));
     const pages = [...files].filter((path) => path.endsWith('.md'));
     const lost = pages.flatMap((page) =>
@@ -122,26 +122,23 @@ describe('the tarball', () => {
     expect(lost).toEqual([]);
   });
 
-  test('has no map that leads nowhere', () => {
-    const lost = filesOf(installed.unpacked).filter((path) => leadsNowhere(installed.unpacked, path));
-    expect({ lost: lost.length, such: lost.slice(0, 3) }).toEqual({ lost: 0, such: [] });
+  test('has no reference to a missing source map or source', () => {
+    const lost = filesOf(installed.unpacked).filter((path) => hasMissingSource(installed.unpacked, path));
+    expect({ count: lost.length, first: lost.slice(0, 3) }).toEqual({ count: 0, first: [] });
   });
 });
 
 describe('a program that uses the package', () => {
-  test.each(entryPoints())(
-    'imports $name, whose classes have the names that they are exported by',
-    (entryPoint) => {
-      const { ownNames } = opened(entryPoint);
-      expect(Object.keys(ownNames).sort()).toEqual(namesOf(entryPoint, (kind) => VALUES.has(kind)).sort());
-      for (const name of namesOf(entryPoint, (kind) => kind === 'class'))
-        expect([name, ownNames[name]]).toEqual([name, name]);
-    },
-  );
+  test.each(entryPoints())('imports $name, whose classes have the names of their exports', (entryPoint) => {
+    const { valueNames } = loaded(entryPoint);
+    expect(Object.keys(valueNames).sort()).toEqual(namesOf(entryPoint, (kind) => VALUES.has(kind)).sort());
+    for (const name of namesOf(entryPoint, (kind) => kind === 'class'))
+      expect([name, valueNames[name]]).toEqual([name, name]);
+  });
 
-  test.each(entryPoints())('requires $name and gets the very same values', (entryPoint) => {
-    const { others } = opened(entryPoint);
-    expect(others).toEqual([]);
+  test.each(entryPoints())('requires $name and gets the same values as an import', (entryPoint) => {
+    const { differing } = loaded(entryPoint);
+    expect(differing).toEqual([]);
   });
 
   test('discovers a toolset of toolwright/builtin even if it is imported before toolwright', () => {
@@ -152,7 +149,7 @@ describe('a program that uses the package', () => {
     expect(runScript(installed, code)).toEqual({ exitCode: 0, stdout: 'true\n', stderr: '' });
   });
 
-  test('gets one decorator from the root and from toolwright/decorators, whichever way each was loaded', () => {
+  test('gets the same decorators from toolwright, imported, and from toolwright/decorators, required', () => {
     const code = `
       const { Tool, Toolset, ToolContext } = require('toolwright/decorators');
       import('toolwright').then((root) => {
@@ -162,8 +159,8 @@ describe('a program that uses the package', () => {
   });
 });
 
-describe('the programs of a first page run as they are printed, in a new folder, and print what it says', () => {
-  test('those of the README, of which the first has 15 lines', () => {
+describe('the programs in the documentation run in a new folder and print the documented output', () => {
+  test('the programs of the README, the first of which has at most 15 lines', () => {
     const { folder, outputs } = savedPage('README.md', ['app.ts', 'order-service.ts', 'refund.ts']);
     outputOfNode([installedCommand(), 'init'], { folder });
     const environment = { ...process.env, NODE_OPTIONS: '', OPENAI_API_KEY: '' };
@@ -174,7 +171,7 @@ describe('the programs of a first page run as they are printed, in a new folder,
     expect(readFileSync(join(folder, 'app.ts'), 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(15);
   });
 
-  test('those of the quick start', () => {
+  test('the programs of the quick start', () => {
     const { folder, outputs } = savedPage('docs/start/quick-start.md', [
       'app.ts',
       'refund-tools.ts',
@@ -195,7 +192,7 @@ describe('the programs of a first page run as they are printed, in a new folder,
     expect([server.stdout.replace('127.0.0.1:0', '127.0.0.1:3000')]).toEqual(outputs);
   });
 
-  /** The programs of a page, saved in a new project, and what the page says that they print. */
+  /** Saves the programs of a page in a new project, and returns their documented outputs. */
   function savedPage(page: string, names: readonly string[]) {
     const text = readFileSync(join(ROOT, page), 'utf8');
     const folder = join(installed.folder, page.replaceAll('/', '-'));
@@ -220,8 +217,8 @@ describe('the programs of a first page run as they are printed, in a new folder,
   }
 });
 
-describe('what is loaded', () => {
-  test('the root loads a few files, and neither class-validator nor openai nor winston', () => {
+describe('loading', () => {
+  test('toolwright loads a few files, but not class-validator, openai or winston', () => {
     const { packages, own } = loadedBy(installed, 'toolwright');
     expect(packages).toContain('reflect-metadata');
     // Opening a file costs more than reading it, so the bundler must not split the root into many chunks.
@@ -231,7 +228,7 @@ describe('what is loaded', () => {
     ).toEqual([]);
   });
 
-  test('toolwright/decorators loads reflect-metadata and a few files of the declaration side', () => {
+  test('toolwright/decorators loads only reflect-metadata and at most 8 small files', () => {
     const { packages, own } = loadedBy(installed, 'toolwright/decorators');
     expect(packages).toEqual(['reflect-metadata']);
     const code = own.map((path) => readFileSync(join(installed.unpacked, path), 'utf8')).join('\n');
@@ -240,14 +237,14 @@ describe('what is loaded', () => {
     expect(code.length).toBeLessThan(10_000);
   });
 
-  test('toolwright/jest loads no file with import.meta, which Jest could not make CommonJS', () => {
+  test('toolwright/jest loads no file with import.meta, which Jest cannot transform to CommonJS', () => {
     const { own } = loadedBy(installed, 'toolwright/jest');
     const read = (path: string) => readFileSync(join(installed.unpacked, path), 'utf8');
     expect(own.length).toBeGreaterThan(1);
     expect(own.filter((path) => /\bimport\.meta\b/.test(read(path)))).toEqual([]);
   });
 
-  test('TypeScript makes valid CommonJS of every file, as ts-jest does', () => {
+  test('TypeScript transforms every file to valid CommonJS, as ts-jest does', () => {
     const compilerOptions = { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2023, allowJs: true };
     const broken = filesOf(installed.unpacked)
       .filter((path) => /^dist\/.+\.js$/.test(path) && !/^dist\/(inspector|src\/dev\/cli)\//.test(path))
@@ -259,7 +256,7 @@ describe('what is loaded', () => {
     expect(broken).toEqual([]);
   });
 
-  test('what is loaded would be seen, imported or required', () => {
+  test('loadedBy detects packages, whether they are imported or required', () => {
     expect(loadedBy(installed, 'toolwright/winston').packages).toContain('winston');
     expect(loadedBy(installed, 'toolwright/openai').packages).toContain('openai');
   });
@@ -267,7 +264,7 @@ describe('what is loaded', () => {
 
 const manifest = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
 
-/** All that `peerDependenciesMeta` calls optional, and what belongs to it. */
+/** The optional peer dependencies, and packages that belong to them. */
 const OPTIONAL = [
   ...Object.keys(manifest.peerDependenciesMeta),
   'ioredis',
@@ -279,8 +276,8 @@ const OPTIONAL = [
   ),
 ];
 
-/** The entry points that need an optional package, and the package. */
-const LACKING = new Map([
+/** Entry points that need an optional package, with the start of its name. */
+const NEEDED_PACKAGES = new Map([
   ['toolwright/builtin', 'expr-eval-fork'],
   ['toolwright/tsyringe', 'tsyringe'],
   ['toolwright/toolbox/skills', 'yaml'],
@@ -304,7 +301,7 @@ describe('without the optional packages', () => {
 
   afterAll(() => bare?.remove());
 
-  test('the root works', () => {
+  test('toolwright works', () => {
     const code = `
       import { defineTool, ToolRegistry } from 'toolwright';
       const tools = new ToolRegistry().register(defineTool({ name: 'a', description: 'A', execute: () => 'fine' }));
@@ -312,9 +309,9 @@ describe('without the optional packages', () => {
     expect(runScript(bare, code)).toEqual({ exitCode: 0, stdout: 'fine\n', stderr: '' });
   });
 
-  test('the types of the entry points that need none of them are complete', () => {
-    const typed = new Set([...LACKING.keys(), 'toolwright/ai-sdk', 'toolwright/opentelemetry']);
-    const names = entryPoints().flatMap(({ name }) => (typed.has(name) ? [] : [name]));
+  test('the types of the other entry points are complete', () => {
+    const excluded = new Set([...NEEDED_PACKAGES.keys(), 'toolwright/ai-sdk', 'toolwright/opentelemetry']);
+    const names = entryPoints().flatMap(({ name }) => (excluded.has(name) ? [] : [name]));
     const named = names.map((name, index) => `export type * as m${index} from '${name}';`);
     writeFileSync(join(bare.folder, 'bare.ts'), named.join('\n'));
     writeFileSync(
@@ -327,11 +324,11 @@ describe('without the optional packages', () => {
         files: ['bare.ts'],
       }),
     );
-    const faults = runCompiler('tsconfig.json', { folder: bare.folder });
-    expect(faults.filter(({ file }) => file.includes('/toolwright/'))).toEqual([]);
+    const errors = runCompiler('tsconfig.json', { folder: bare.folder });
+    expect(errors.filter(({ file }) => file.includes('/toolwright/'))).toEqual([]);
   });
 
-  test('the types of the root need no types of Node', () => {
+  test('the types of toolwright need no types of Node', () => {
     writeFileSync(join(bare.folder, 'root.ts'), "export type * as root from 'toolwright';\n");
     const compilerOptions = {
       ...{ target: 'es2022', module: 'nodenext', strict: true, noEmit: true, types: [] },
@@ -344,7 +341,7 @@ describe('without the optional packages', () => {
     expect(runCompiler('tsconfig.json', { folder: bare.folder })).toEqual([]);
   });
 
-  test('a bundle of it is made, and says what is missing where that is used', async () => {
+  test('a bundle is built, and reports a missing package when it is used', async () => {
     const entry = join(bare.folder, 'bundled.mjs');
     writeFileSync(
       entry,
@@ -369,7 +366,7 @@ describe('without the optional packages', () => {
     });
   });
 
-  test('commands name the package that they lack, and how to install it', () => {
+  test('commands name the missing package and how to install it', () => {
     writeFileSync(join(bare.folder, 'asks.mjs'), "export * from 'toolwright/openai';");
     writeFileSync(
       join(bare.folder, 'has.mjs'),
@@ -397,17 +394,17 @@ describe('without the optional packages', () => {
         await import(entryPoint).then(() => console.log(entryPoint, 'loads'), (error) => console.log(entryPoint, 'fails:', error.message));`;
     const { exitCode, stdout, stderr } = runScript(bare, code);
     expect([exitCode, stderr]).toEqual([0, '']);
-    const told = new Map(
+    const lines = new Map(
       stdout
         .trimEnd()
         .split('\n')
         .map((line) => [line.slice(0, line.indexOf(' ')), line]),
     );
     for (const { name } of entryPoints()) {
-      const lacking = LACKING.get(name);
+      const needed = NEEDED_PACKAGES.get(name);
       const expected =
-        lacking === undefined ? / loads$/ : new RegExp(` fails: .*(package|module) '?${lacking}`, 'i');
-      expect(told.get(name)).toMatch(expected);
+        needed === undefined ? / loads$/ : new RegExp(` fails: .*(package|module) '?${needed}`, 'i');
+      expect(lines.get(name)).toMatch(expected);
     }
   });
 });
@@ -423,17 +420,17 @@ describe('a TypeScript program', () => {
     );
   });
 
-  test('compiles against the packed types with every check on, and runs', () => {
+  test('compiles against the packed types, which are checked too, and runs', () => {
     cpSync(join(import.meta.dirname, 'fixtures', 'consumer'), installed.folder, { recursive: true });
-    // The types of other packages are theirs to check.
+    // The types of other packages are not checked.
     const checked: string[] = [];
     const isOwn = (path: string) => !/^bundled:|\/node_modules\/(?!toolwright\/)/.test(path);
-    const faults = checkFiles(installed.folder, (path) => isOwn(path) && checked.push(path) > 0);
-    expect(faults).toEqual([]);
+    const errors = checkFiles(installed.folder, (path) => isOwn(path) && checked.push(path) > 0);
+    expect(errors).toEqual([]);
     expect(checked.filter((path) => path.endsWith('.d.ts')).length).toBeGreaterThan(200);
     expect(runCompiler('tsconfig.json', { folder: installed.folder, emit: true })).toEqual([]);
     const { stdout, stderr } = runNode([join('out', 'consumer.js')], installed);
-    // It has no generated file, and nothing else to be told.
+    // The only warning is that there is no generated file.
     expect(stderr).toMatch(/^\(node:\d+\) \[TOOLWRIGHT_OPTIONALITY\] .*\n(\(Use .*\n)?$/);
     const { status, results } = JSON.parse(stdout) as { status: string; results: string[] };
     expect(status).toBe('completed');
@@ -454,24 +451,24 @@ describe('a TypeScript program', () => {
 });
 
 interface LoadedEntryPoint {
-  /** What each of its values calls itself. */
-  readonly ownNames: Readonly<Record<string, unknown>>;
-  /** The exports that are not the same, imported and required. */
-  readonly others: readonly string[];
+  /** The `name` property of each of its values. */
+  readonly valueNames: Readonly<Record<string, unknown>>;
+  /** The exports whose imported and required values differ. */
+  readonly differing: readonly string[];
 }
 
 const loadedEntryPoints = new Map<string, LoadedEntryPoint>();
 
 /** Requires, then imports an entry point in a new process. */
-function opened({ name }: EntryPoint): LoadedEntryPoint {
-  const known = loadedEntryPoints.get(name);
-  if (known !== undefined) return known;
+function loaded({ name }: EntryPoint): LoadedEntryPoint {
+  const cached = loadedEntryPoints.get(name);
+  if (cached !== undefined) return cached;
   const code = `
     const required = require('${name}');
     import('${name}').then((imported) => {
       const names = Object.entries(imported).map(([name, value]) => [name, value?.name ?? null]);
-      const others = Object.keys(imported).filter((key) => imported[key] !== required[key]);
-      console.log(JSON.stringify({ ownNames: Object.fromEntries(names), others }));
+      const differing = Object.keys(imported).filter((key) => imported[key] !== required[key]);
+      console.log(JSON.stringify({ valueNames: Object.fromEntries(names), differing }));
     });`;
   const { stdout, stderr } = runScript(installed, code, 'cjs');
   expect(stderr).toBe('');
@@ -494,18 +491,18 @@ function filesOf(folder: string): string[] {
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/'));
 }
 
-/** A module that names a map that is not there, or a map whose source is neither there nor within it. */
-function leadsNowhere(folder: string, path: string): boolean {
-  const place = join(folder, dirname(path));
+/** Whether a module refers to a missing source map, or a source map to a missing source without its content. */
+function hasMissingSource(folder: string, path: string): boolean {
+  const parent = join(folder, dirname(path));
   const text = readFileSync(join(folder, path), 'utf8');
-  const named = path.endsWith('.map') ? undefined : /^\/\/# sourceMappingURL=(\S+)$/m.exec(text)?.[1];
-  if (named !== undefined) return !existsSync(join(place, named));
+  const map = path.endsWith('.map') ? undefined : /^\/\/# sourceMappingURL=(\S+)$/m.exec(text)?.[1];
+  if (map !== undefined) return !existsSync(join(parent, map));
   if (!path.endsWith('.map')) return false;
   const { sources, sourcesContent } = JSON.parse(text) as { sources: string[]; sourcesContent?: unknown[] };
-  return sources.some((source, index) => !sourcesContent?.[index] && !existsSync(join(place, source)));
+  return sources.some((source, index) => !sourcesContent?.[index] && !existsSync(join(parent, source)));
 }
 
-/** The packages, and the files of this one, that a module brings in, seen from within the loader. */
+/** The packages, and the files of this package, that importing a module loads. */
 function loadedBy(installation: Installation, name: string): { packages: string[]; own: string[] } {
   const { stdout, stderr } = runScript(
     installation,

@@ -6,7 +6,7 @@ test.each([
   [[], 'usage: npm run release -- 1.2.3'],
   [['next'], 'usage: npm run release -- 1.2.3'],
   [['0.0.1'], '0.0.1 is older than'],
-])('a release of the version %p is refused with one line', (versions, expected) => {
+])('release.mjs refuses the version %p with one line', (versions, expected) => {
   const { status, stderr } = spawnSync(process.execPath, ['release.mjs', ...versions], {
     cwd: ROOT,
     encoding: 'utf8',
