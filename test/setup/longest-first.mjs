@@ -19,7 +19,7 @@ const LONG = [
   'test/flow/kill-conversations',
   'test/flow/conversations',
   'test/parts/postgres/',
-  'test/structure/over-all-sources',
+  'test/structure/source-rules',
   'test/parts/typegen/by-every-compiler',
   'test/parts/cli/init',
   'test/flow/recorded-calls',

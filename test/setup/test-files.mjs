@@ -7,7 +7,7 @@ const TESTS = join(ROOT, 'test');
 const SOURCES = [join(ROOT, 'src/'), join(ROOT, 'decorators/')];
 
 /** Files that import several test files, so that their long preparation runs only once. */
-const GROUPS = ['test/structure/over-all-sources.ts', 'test/parts/typegen/by-every-compiler.ts'];
+const GROUPS = ['test/structure/source-rules.ts', 'test/parts/typegen/by-every-compiler.ts'];
 
 /** All test files, relative to the root: `sources` import source files by path, `built` import only entry points. */
 export function testFiles() {

@@ -1,12 +1,12 @@
 import { basename } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { folderNames, partOf } from './folders.js';
-import { isThere, listFiles, readText } from './repository.js';
-import { packageSources } from './source-tree.js';
+import { listFiles, pathExists, readText } from './repository.js';
+import { packageSources } from './source-files.js';
 
 const page = readText('docs/internals/architecture.md');
 
-test('the page lists the nine folders and all of their parts that are not toolsets', () => {
+test('the page lists the nine folders and their parts, except toolsets', () => {
   const drawing = page.slice(page.indexOf('```'), page.lastIndexOf('```'));
   const folders = [...drawing.matchAll(/^ {2}(\w+)\//gm)].map(([, name]) => name);
   expect(folders).toEqual(folderNames());
@@ -19,7 +19,7 @@ test('the page lists the nine folders and all of their parts that are not toolse
   expect([...missing].filter((part) => !toolsets.has(part))).toEqual([]);
 });
 
-test.each(folderNames())('src/%s has a README that names each of its parts', (folder) => {
+test.each(folderNames())('the README of src/%s names each of its parts', (folder) => {
   const readme = readText(`src/${folder}/README.md`);
   const parts = packageSources()
     .flatMap(({ path }) => partOf(path)?.name ?? [])
@@ -27,13 +27,13 @@ test.each(folderNames())('src/%s has a README that names each of its parts', (fo
   expect([...new Set(parts)].filter((name) => !readme.includes(`\`${name.split('/')[1]}\``))).toEqual([]);
 });
 
-test('the files and folders that the page names exist', () => {
+test('the paths on the page exist', () => {
   const named = [...page.matchAll(/`((?:src|test|docs)\/[\w./-]+)`/g)].map(([, path = '']) => path);
   expect(named.length).toBeGreaterThan(30);
-  expect(named.filter((path) => !isThere(path))).toEqual([]);
+  expect(named.filter((path) => !pathExists(path))).toEqual([]);
 });
 
-test('the page describes every change once, and names only files that exist', () => {
+test('the page describes each task once and names only existing files', () => {
   const section = page.slice(page.indexOf('## To change this'), page.indexOf('## Where things are'));
   const tasks = [...section.matchAll(/^\| [a-z][^|]+/gm)].map(([task]) => task);
   expect(tasks.length).toBeGreaterThan(20);

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { checkFiles } from '../processes/run-compiler.js';
 import { completeExample, type DocExample, docExamples, pageExamples } from './doc-examples.js';
 import { listFiles, ROOT, readText } from './repository.js';
-import { packageSources, readSource } from './source-tree.js';
+import { packageSources, readSource } from './source-files.js';
 
 const FOLDER = 'node_modules/.cache/toolwright-doc-examples';
 
@@ -16,35 +16,32 @@ const WRONG: DocExample = {
   code: 'const { status } = await runToolLoop({ provider }, messages);\nstatus.nothing;',
 };
 
-test('every example in a docstring or the manual type-checks, with the application around it that example-names.ts declares', () => {
+test('every example in a docstring or the manual type-checks with the declarations of example-names.ts', () => {
   const examples = [
     ...packageSources().flatMap(docExamples),
     ...PAGES.flatMap((path) => pageExamples(path, readText(path))),
   ];
   expect(examples.length).toBeGreaterThan(10);
-  const complaints = checkExamples([...examples, WRONG]);
-  // The last example is wrong on purpose: so it is known that the compiler looked.
-  expect(complaints.filter((complaint) => !complaint.startsWith('example '))).toEqual([]);
-  expect(complaints.map((complaint) => complaint.slice(0, 17))).toEqual([
-    'example 1: TS2345',
-    'example 2: TS2339',
-  ]);
+  const errors = checkExamples([...examples, WRONG]);
+  // The last example is wrong on purpose, as proof that the examples are checked.
+  expect(errors.filter((error) => !error.startsWith('example '))).toEqual([]);
+  expect(errors.map((error) => error.slice(0, 17))).toEqual(['example 1: TS2345', 'example 2: TS2339']);
 });
 
-test('examples are found in docstrings of any depth, and only there', () => {
+test('docExamples finds examples in docstrings and not in other comments', () => {
   const text = '/**\n * Text.\n *\n * ```ts\n * a();\n *\n *   b();\n * ```\n */\n// ```ts no ```\nlet a;\n';
   expect(docExamples(readSource('src/run/loop/x.ts', text))).toEqual([
     { path: 'src/run/loop/x.ts', line: 5, code: 'a();\n\n  b();' },
   ]);
 });
 
-test('examples of a page are found with their lines', () => {
+test('pageExamples finds examples of a page with their lines', () => {
   expect(pageExamples('docs/x.md', '# X\n\n```ts\na();\n```\n\n```sh\nls\n```\n')).toEqual([
     { path: 'docs/x.md', line: 4, code: 'a();' },
   ]);
 });
 
-/** Complaints as `path:line`, and as `example line` for the last of them. */
+/** Errors with their `path:line`, or `example line` for the last example. */
 function checkExamples(examples: readonly DocExample[]): string[] {
   const folder = join(ROOT, FOLDER);
   rmSync(folder, { recursive: true, force: true });
@@ -53,11 +50,10 @@ function checkExamples(examples: readonly DocExample[]): string[] {
   for (const [index, file] of files.entries()) {
     writeFileSync(join(folder, file), completeExample(examples[index]!, FOLDER));
   }
-  // Unused expressions and names are what examples are made of; the rest is as strict as the sources.
   const compilerOptions = { rootDir: '../../..' };
   const project = { extends: '../../../tsconfig.json', compilerOptions, files, include: [] };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(project));
-  // Faults of the sources themselves are the type check's, not the examples'.
+  // Only the examples are checked: errors in the sources are reported by `npm run typecheck`.
   return checkFiles(folder, files).map(({ file, line, code, message }) => {
     const index = files.indexOf(file);
     const example = examples[index]!;

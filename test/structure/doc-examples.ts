@@ -1,10 +1,10 @@
 import { dirname, join, relative } from 'node:path';
 import { entryPoints, publicNames } from './entry-points.js';
 import { ROOT, readText } from './repository.js';
-import { readSource, type SourceFile } from './source-tree.js';
+import { readSource, type SourceFile } from './source-files.js';
 import { parseTypeScript } from './syntax.js';
 
-/** A block of code out of a docstring or a page. */
+/** A code block in a docstring or on a page. */
 export interface DocExample {
   readonly path: string;
   readonly line: number;
@@ -13,7 +13,7 @@ export interface DocExample {
 
 const NAMES = 'test/structure/example-names.ts';
 
-/** The `ts` blocks in all docstrings of a file, without the stars before the lines. */
+/** The `ts` blocks in all docstrings of a file, without the asterisks at the start of the lines. */
 export function docExamples({ path, text }: SourceFile): DocExample[] {
   return [...text.matchAll(/^[ \t]*\/\*\*[\s\S]*?\*\//gm)].flatMap((comment) =>
     [...comment[0].matchAll(/```ts\n([\s\S]*?)```/g)].map((block) => ({
@@ -33,13 +33,13 @@ export function pageExamples(path: string, text: string): DocExample[] {
   }));
 }
 
-/** A file that the compiler can check: the example with the imports that it takes for granted. */
+/** The example as a file that type-checks: with imports for the names that it uses but does not declare. */
 export function completeExample(example: DocExample, folder: string): string {
   const code = asModule(example.code.replaceAll('{ … }', '{}'));
-  const taken = new Set(declaredIn(code));
+  const declared = new Set(declaredIn(code));
   const imports = sourcesOfNames(example, folder).flatMap(({ from, names }) => {
-    const used = names.filter((name) => !taken.has(name) && new RegExp(`\\b${name}\\b`).test(code));
-    for (const name of used) taken.add(name);
+    const used = names.filter((name) => !declared.has(name) && new RegExp(`\\b${name}\\b`).test(code));
+    for (const name of used) declared.add(name);
     return used.length === 0 ? [] : [`import { ${used.join(', ')} } from '${from}';`];
   });
   return `${imports.join(' ')} ${code}\nexport {};\n`;
@@ -50,29 +50,29 @@ interface NameSource {
   readonly names: readonly string[];
 }
 
-/** Where names come from, the nearest first: the example's own file, the package, the application around it. */
+/** The modules that may export a name, in order: the file of the example, the package, the sample application. */
 function sourcesOfNames({ path }: DocExample, folder: string): readonly NameSource[] {
   const local = (file: string) => ({ from: specifier(folder, file), names: exportsOf(file) });
-  return [...(path.endsWith('.ts') ? [local(path)] : []), ...entries(), local(NAMES)];
+  return [...(path.endsWith('.ts') ? [local(path)] : []), ...namesOfPackage(), local(NAMES)];
 }
 
-let known: readonly NameSource[] | undefined;
+let packageNames: readonly NameSource[] | undefined;
 
-function entries(): readonly NameSource[] {
-  known ??= entryPoints().map((entryPoint) => ({
+function namesOfPackage(): readonly NameSource[] {
+  packageNames ??= entryPoints().map((entryPoint) => ({
     from: entryPoint.name,
     names: [...new Set(publicNames(entryPoint).map(({ name }) => name))].filter((name) => name !== 'default'),
   }));
-  return known;
+  return packageNames;
 }
 
-const read = new Map<string, readonly string[]>();
+const exportsByFile = new Map<string, readonly string[]>();
 
 function exportsOf(file: string): readonly string[] {
-  const names = read.get(file) ?? [
+  const names = exportsByFile.get(file) ?? [
     ...new Set(readSource(file, readText(file)).exports.names.map(({ name }) => name)),
   ];
-  read.set(file, names);
+  exportsByFile.set(file, names);
   return names;
 }
 
@@ -84,7 +84,7 @@ function specifier(folder: string, file: string): string {
   );
 }
 
-/** Examples of methods stand alone in a docstring; the compiler wants a class around them. */
+/** An example may be a single method, which needs a class around it. */
 function asModule(code: string): string {
   return parses(code) ? code : `abstract class Example extends ExampleToolset { ${code}\n}`;
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { entryPoints, publicNames } from './entry-points.js';
-import { isThere, readManifest, readText } from './repository.js';
-import { sourceTree } from './source-tree.js';
+import { pathExists, readManifest, readText } from './repository.js';
+import { sourceFiles } from './source-files.js';
 
-// The name is a plain string for the compiler: a configuration has no types.
+// A plain string, because jest.config.js has no types.
 const { default: jestConfig } = (await import('../../jest.config.js' as string)) as {
   default: { moduleNameMapper: Record<string, string> };
 };
@@ -11,19 +11,19 @@ const MAPPER = Object.entries(jestConfig.moduleNameMapper);
 
 describe('package.json exports', () => {
   test('every entry point is an index.ts that exists', () => {
-    const missing = entryPoints().filter(({ path }) => !path.endsWith('/index.ts') || !isThere(path));
+    const missing = entryPoints().filter(({ path }) => !path.endsWith('/index.ts') || !pathExists(path));
     expect(missing).toEqual([]);
   });
 
-  test('every index.ts of src and decorators is an entry point', () => {
-    const leaves = sourceTree()
+  test('the entry points are decorators and every index.ts in src', () => {
+    const indexes = sourceFiles()
       .map(({ path }) => path)
       .filter((path) => path.startsWith('src/') && path.endsWith('/index.ts') && path !== 'src/index.ts');
     const listed = entryPoints().map(({ path }) => path);
-    expect(listed.sort()).toEqual(['decorators/index.ts', 'src/index.ts', ...leaves].sort());
+    expect(listed.sort()).toEqual(['decorators/index.ts', 'src/index.ts', ...indexes].sort());
   });
 
-  test('the subpath is the folder’s name', () => {
+  test('a subpath ends with the name of its folder', () => {
     const folders = entryPoints().map(({ name, path }) => [name, path.split('/').at(-2)]);
     expect(
       folders.filter(([name, folder]) => name !== 'toolwright' && name?.split('/').at(-1) !== folder),
@@ -65,14 +65,14 @@ describe('package.json exports', () => {
 });
 
 test.each(['nest-new/11', 'nest-new/12', 'next/project'])(
-  'the project of test/%s locks every package that this one brings',
+  'the project in test/%s depends on all dependencies of this package',
   (folder) => {
     const { dependencies } = JSON.parse(readText(`test/${folder}/package.json`));
     expect(dependencies).toMatchObject(readManifest().dependencies ?? {});
   },
 );
 
-/** npm's patterns, as far as the manifest uses them: a path, or `**` for any folders in between. */
+/** Matches the patterns of npm that `package.json` uses: a path, or `**` for any folders in between. */
 function matches(pattern: string, path: string): boolean {
   const [before, after] = pattern.split('/**/');
   if (after === undefined) return path === pattern;
@@ -80,20 +80,22 @@ function matches(pattern: string, path: string): boolean {
 }
 
 describe('the public names', () => {
-  test.each(entryPoints())('every name of $name leads to a declaration', (entryPoint) => {
-    const lost = publicNames(entryPoint).filter(({ declarations }) => declarations.length === 0);
-    expect(lost.map(({ name }) => name)).toEqual([]);
+  test.each(entryPoints())('every export of $name has a declaration', (entryPoint) => {
+    const undeclared = publicNames(entryPoint).filter(({ declarations }) => declarations.length === 0);
+    expect(undeclared.map(({ name }) => name)).toEqual([]);
   });
 
-  test.each(entryPoints())('every name of $name has a docstring', (entryPoint) => {
-    const bare = publicNames(entryPoint).filter(
+  test.each(entryPoints())('every export of $name has a docstring', (entryPoint) => {
+    const undocumented = publicNames(entryPoint).filter(
       ({ declarations }) => !declarations.every(({ documented }) => documented),
     );
-    expect(bare.map(({ name, declarations }) => `${name} (${declarations[0]?.file.path})`)).toEqual([]);
+    expect(undocumented.map(({ name, declarations }) => `${name} (${declarations[0]?.file.path})`)).toEqual(
+      [],
+    );
   });
 });
 
-/** What Jest makes of a module's name, without its `<rootDir>/`. */
+/** The file that Jest maps a module name to, without `<rootDir>/`. */
 function mapName(name: string): string {
   const [pattern, target] = MAPPER.find(([rule]) => new RegExp(rule).test(name)) ?? [name, name];
   return name.replace(new RegExp(pattern), target).replace('<rootDir>/', '');

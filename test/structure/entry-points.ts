@@ -1,33 +1,32 @@
 import { posix } from 'node:path';
 import type { ExportedName, ExportKind } from './module-exports.js';
 import { readManifest, readText } from './repository.js';
-import { readSource, type SourceFile, sourceTree } from './source-tree.js';
+import { readSource, type SourceFile, sourceFiles } from './source-files.js';
 import type { SyntaxNode } from './syntax.js';
 
 /** A subpath that users import. */
 export interface EntryPoint {
-  /** What users write: `toolwright/openai`. */
+  /** As users import it: `toolwright/openai`. */
   readonly name: string;
-  /** Its source: `src/models/openai/index.ts`. */
+  /** The path of its source: `src/models/openai/index.ts`. */
   readonly path: string;
 }
 
-/** A name that users can import, and where it is declared. */
+/** A name that users can import. */
 export interface PublicName {
   readonly entryPoint: EntryPoint;
   readonly name: string;
-  /** Both a value and a type may stand under one name, as for `Tool`. */
+  /** A value and a type may have the same name, like `Tool`. */
   readonly declarations: readonly Declaration[];
 }
 
-/** One declaration of a public name. */
 export interface Declaration {
   readonly file: SourceFile;
   readonly kind: ExportKind;
   readonly documented: boolean;
 }
 
-/** The entries of the package, as `package.json` lists them. */
+/** The entry points in the `exports` of `package.json`. */
 export function entryPoints(): EntryPoint[] {
   return Object.entries(readManifest().exports)
     .filter(([subpath]) => !subpath.endsWith('.json'))
@@ -50,9 +49,11 @@ export function publicNames(entryPoint: EntryPoint): PublicName[] {
 function declarationsOf(path: string, name: string): Declaration[] {
   const file = fileAt(path);
   return file.exports.names
-    .filter((one) => one.name === name)
-    .flatMap((one) =>
-      one.source ? declarationsOf(targetOf(path, one.source.specifier), one.source.name) : own(file, one),
+    .filter((exported) => exported.name === name)
+    .flatMap((exported) =>
+      exported.source
+        ? declarationsOf(targetOf(path, exported.source.specifier), exported.source.name)
+        : own(file, exported),
     );
 }
 
@@ -61,22 +62,22 @@ function own(file: SourceFile, { declared }: ExportedName): Declaration[] {
   return [{ file, kind: declared.kind, documented: isDocumented(textBefore(file, declared.node)) }];
 }
 
-/** The text before a declaration; the decorators of an exported class may stand before its `export`. */
+/** The text before a declaration and its decorators, which may come before `export`. */
 function textBefore({ syntax }: SourceFile, node: SyntaxNode): string {
   const declaration = node.declaration as SyntaxNode;
   const [decorator] = (declaration.decorators ?? []) as readonly SyntaxNode[];
-  const places = [node, decorator ?? node].map((one) => syntax.textBefore(one));
-  return places.reduce((one, other) => (other.length < one.length ? other : one));
+  const texts = [node, decorator ?? node].map((start) => syntax.textBefore(start));
+  return texts.reduce((shortest, text) => (text.length < shortest.length ? text : shortest));
 }
 
-/** Whether a text ends in a doc comment; line comments for tools may stand between it and the declaration. */
+/** Whether a text ends with a doc comment, or with one and then line comments. */
 function isDocumented(before: string): boolean {
   const text = before.replace(/(\n\s*\/\/[^\n]*)*\s*$/, '');
   return text.endsWith('*/') && text.slice(text.lastIndexOf('/*')).startsWith('/**');
 }
 
 function fileAt(path: string): SourceFile {
-  return sourceTree().find((file) => file.path === path) ?? readSource(path, readText(path));
+  return sourceFiles().find((file) => file.path === path) ?? readSource(path, readText(path));
 }
 
 function targetOf(path: string, specifier: string): string {

@@ -16,19 +16,21 @@ const TABLE: readonly Row[] = Object.entries(ERROR_TABLE).map(([name, { code, ha
   remedy,
 }));
 
-test('docs/reference/errors.md shows the error table: every row, nothing else, in the same order', () => {
+test('docs/reference/errors.md has exactly the rows of the error table, in the same order', () => {
   expect(rowsOf(readText('docs/reference/errors.md'))).toEqual(TABLE);
 });
 
-test('every error has a code of its own, ascending from 500', () => {
+test('error codes are unique and ascend from 500', () => {
   const codes = TABLE.map(({ code }) => code);
   expect(codes).toEqual([...new Set(codes)].sort((one, other) => one - other));
   expect(codes[0]).toBe(500);
 });
 
-test('every error says what happened and what to do in whole sentences', () => {
-  const broken = TABLE.filter((row) => ![row.happened, row.remedy].every((text) => /^[A-Z].+\.$/.test(text)));
-  expect(broken).toEqual([]);
+test('every error describes what happened and what to do in full sentences', () => {
+  const incomplete = TABLE.filter(
+    (row) => ![row.happened, row.remedy].every((text) => /^[A-Z].+\.$/.test(text)),
+  );
+  expect(incomplete).toEqual([]);
 });
 
 /** The rows of a Markdown table whose first cell is a number. */

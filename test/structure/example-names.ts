@@ -1,6 +1,6 @@
 /**
- * What the examples in docstrings and in the manual leave out: an application around them. `doc-examples.test.ts` imports from
- * here what an example uses and does not declare. Only types: nothing of this runs.
+ * A sample application for the examples in docstrings and in the manual. `doc-examples.test.ts` imports names from here
+ * that an example uses but does not declare. Nothing here runs.
  */
 
 import type { Client } from '@modelcontextprotocol/client';
@@ -45,7 +45,7 @@ export { z } from 'zod';
 
 export declare const agents: Agents;
 
-/** Two packages have a `Type`; an example means the one that it uses. */
+/** Two packages export a `Type`, so this has the members of both. */
 export declare const Type: typeof SchemaBuilder & typeof TypeDecorator;
 
 export interface Order {
@@ -99,7 +99,7 @@ export declare enum Shipping {
   Express = 'express',
 }
 
-/** A container of another make. */
+/** A third-party dependency injection container. */
 export interface ForeignContainer {
   get<Instance>(token: InjectionToken<Instance>): Instance;
   createChild(): ForeignContainer & { close(): Promise<void> };
@@ -112,7 +112,7 @@ export declare const scope: CallScope;
 export declare const myContainer: ForeignContainer;
 export declare function openDatabase(): object;
 
-/** A bank that takes the key of an effect, and finds its payment by it. */
+/** A bank with idempotency keys, which also finds payments by their key. */
 export declare class Bank {
   pay(invoice: string, options: { readonly key: string }): Promise<string>;
   find(key: string): Promise<string | undefined>;
@@ -125,10 +125,10 @@ export declare const database: {
   set(key: string, value: unknown): Promise<void>;
 };
 
-/** The key of a user for another service. */
+/** The API key of a user for another service. */
 export declare function keyOf(user: unknown): Promise<string>;
 
-/** What the application does itself. */
+/** Functions of the application. */
 export declare const bank: { charge(key: string): Promise<string>; ship(key: string): Promise<string> };
 export declare function findOrders(customerId: string, limit: number): Promise<readonly Order[]>;
 export declare function refund(orderId: string): Promise<string>;
@@ -140,7 +140,7 @@ export declare function userOf(request: Request): { readonly user: string } | un
 export declare function roleOf(request: Request): string;
 export declare function isClerk(user: string): Promise<boolean>;
 
-/** What a method that stands alone in an example finds on `this`. */
+/** The base class for an example that is a single method. */
 export declare abstract class ExampleToolset {
   readonly orders: OrderService;
 }
@@ -160,7 +160,7 @@ export declare const answers: readonly Answer[];
 export declare const runId: string;
 export declare const userId: string;
 
-/** Opens a page, and returns the address where its user ended. */
+/** Opens a page and returns the final URL after redirects. */
 export declare function openBrowser(page: URL): Promise<string>;
 export declare const model: string;
 export declare const client: Client;

@@ -1,14 +1,14 @@
-/** A part of the source: a folder within one of the nine, or what stands beside them. */
+/** A part of the source: a folder in one of the nine folders of `src`, or code outside them. */
 export interface Part {
   /** `run/loop`. */
   readonly name: string;
-  /** Of its folder. */
+  /** The position of its folder; a higher folder may import lower ones. */
   readonly rank: number;
-  /** Within its folder. */
+  /** The position within its folder. */
   readonly order: number;
 }
 
-/** The folders of `src` from the bottom up, and their parts in the same order. Those of one line know nothing of each other. */
+/** The folders of `src` and their parts, bottom layer first. Parts in the same array do not import each other. */
 const FOLDERS: readonly Readonly<Record<string, readonly (readonly string[])[]>>[] = [
   { core: [['kernel'], ['contract'], ['errors'], ['metadata']] },
   { tools: [['validators'], ['schema'], ['checking'], ['search'], ['discovery'], ['dto', 'tsyringe']] },
@@ -40,13 +40,13 @@ const PARTS: ReadonlyMap<string, Part> = new Map(
   ),
 );
 
-/** The declaring side sees the core alone. */
+/** Decorators import only `core`. */
 const DECORATORS: Part = { name: 'decorators', rank: 0.5, order: 0 };
 
-/** The entry point of the package: it sees all that runs, and nothing in `src` sees it but what is served with it. */
+/** The entry point of the package may import everything in `src`. */
 const ROOT: Part = { name: 'src/index.ts', rank: 100, order: 0 };
 
-/** They see the package by its public names only. */
+/** Examples import only public names. */
 const EXAMPLES: Part = { name: 'examples', rank: 101, order: 0 };
 
 /** The part that a file belongs to; `undefined` for a file in a folder that is not listed. */
@@ -58,8 +58,8 @@ export function partOf(path: string): Part | undefined {
   return top === 'src' ? PARTS.get(`${folder}/${part}`) : undefined;
 }
 
-/** Whether one part may import another one, types included. */
-export function maySee(from: Part, to: Part): boolean {
+/** Whether one part may import another, types included. */
+export function mayImport(from: Part, to: Part): boolean {
   if (from.name === to.name || to.rank < from.rank) return true;
   const [folder] = from.name.split('/');
   return to.rank === from.rank && to.order < from.order && to.name.startsWith(`${folder}/`);

@@ -1,14 +1,14 @@
 import { isNode, literalText, type Syntax, type SyntaxNode, walk } from './syntax.js';
 
-/** A function's measures. */
+/** The size of a function. */
 export interface FunctionShape {
-  /** Its own name, or that of what it is assigned to; `(anonymous)` otherwise. */
+  /** Its name or the name that it is assigned to; otherwise `(anonymous)`. */
   readonly name: string;
   readonly line: number;
   readonly lines: number;
-  /** Positional parameters; a `this` parameter is none. */
+  /** The number of positional parameters without `this`. */
   readonly parameters: number;
-  /** A method with `@Tool`: callers name its parameters. */
+  /** Whether it is a method with `@Tool`, whose arguments are passed by name. */
   readonly isTool: boolean;
 }
 

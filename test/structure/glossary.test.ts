@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { listFiles, readText } from './repository.js';
-import { packageSources } from './source-tree.js';
+import { packageSources } from './source-files.js';
 
-/** The words in code style in the last column of the glossary, with all their endings. */
+/** The words in code style in the last column of the glossary, matched with any ending. */
 const REPLACED = readText('docs/internals/glossary.md')
   .split('\n')
   .filter((line) => line.startsWith('| '))
@@ -13,7 +13,7 @@ const REPLACED = readText('docs/internals/glossary.md')
     return { word, pattern: new RegExp(`(?<![A-Za-z])(?:${stem}|${capital})|(?<=[a-z])${capital}`) };
   });
 
-test('the glossary has fewer than 60 entries and names words that are not used', () => {
+test('the glossary has fewer than 60 entries and lists replaced words', () => {
   const entries = readText('docs/internals/glossary.md')
     .split('\n')
     .filter((line) => /^\| (?!word \||---)/.test(line));
@@ -21,12 +21,12 @@ test('the glossary has fewer than 60 entries and names words that are not used',
   expect(REPLACED.length).toBeGreaterThan(6);
 });
 
-test('words that the glossary replaces are not used in the source and the documentation', () => {
+test('the sources and the documentation do not use the words that the glossary replaces', () => {
   const pages = [...listFiles('docs'), 'README.md', 'CONTRIBUTING.md']
     .filter((path) => path.endsWith('.md') && !/^docs\/internals\/(glossary|decisions)/.test(path))
     .map((path) => ({ path, lines: readText(path).split('\n') }));
   const found = [...packageSources(), ...pages]
-    // The stop words of its language are data.
+    // Its list of English stop words is data.
     .filter(({ path }) => path !== 'src/tools/search/tool-index.ts')
     .flatMap(({ path, lines }) =>
       lines.flatMap((line, index) =>

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { maySee, partOf } from './folders.js';
+import { mayImport, partOf } from './folders.js';
 import { readManifest } from './repository.js';
-import { localImports, readSource, type SourceFile, sourceTree } from './source-tree.js';
+import { localImports, readSource, type SourceFile, sourceFiles } from './source-files.js';
 
 /** The MCP server and the MCP client share only their entry point. */
 const OTHER_SIDE = [
@@ -9,16 +9,16 @@ const OTHER_SIDE = [
   ['src/surfaces/mcp/client/', 'src/surfaces/mcp/server/'],
 ] as const;
 
-test('every source file is in a folder that is listed', () => {
-  const homeless = sourceTree().filter(({ path }) => partOf(path) === undefined);
-  expect(homeless.map(({ path }) => path)).toEqual([]);
+test('every source file belongs to a listed part', () => {
+  const unlisted = sourceFiles().filter(({ path }) => partOf(path) === undefined);
+  expect(unlisted.map(({ path }) => path)).toEqual([]);
 });
 
-test('a part imports only parts below it, types included', () => {
-  expect(sourceTree().flatMap(wrongDirections)).toEqual([]);
+test('a part imports only lower parts, types included', () => {
+  expect(sourceFiles().flatMap(wrongDirections)).toEqual([]);
 });
 
-test('an import between two parts of one line, or upwards, would be found', () => {
+test('an import of a higher part, or of a part on the same level, is detected', () => {
   const leaf = readSource('src/models/openai/a.ts', "import type { B } from '../offline/b.js';");
   const upwards = readSource('src/core/errors/a.ts', "type A = import('../../run/loop/b.js').B;");
   const declaring = readSource('decorators/a.ts', "export { b } from '../src/tools/schema/b.js';");
@@ -29,11 +29,11 @@ test('an import between two parts of one line, or upwards, would be found', () =
   ]);
 });
 
-test('the two sides of MCP do not import each other', () => {
-  expect(sourceTree().flatMap(crossings)).toEqual([]);
+test('the MCP server and the MCP client do not import each other', () => {
+  expect(sourceFiles().flatMap(crossings)).toEqual([]);
 });
 
-test('an import from one side of MCP into the other would be found', () => {
+test('an import between the MCP server and the MCP client is detected', () => {
   const serving = readSource('src/surfaces/mcp/server/a.ts', "import type { B } from '../client/b.js';");
   const using = readSource('src/surfaces/mcp/client/a.ts', "export { b } from '../server/b.js';");
   const entryPoint = readSource('src/surfaces/mcp/index.ts', "export { b } from './server/b.js';");
@@ -43,8 +43,8 @@ test('an import from one side of MCP into the other would be found', () => {
   ]);
 });
 
-test('relative imports end in .js or .cjs and name files that exist', () => {
-  const wrong = sourceTree().flatMap((file) =>
+test('relative imports end in .js or .cjs and resolve to existing files', () => {
+  const wrong = sourceFiles().flatMap((file) =>
     localImports(file)
       .filter(({ specifier, target }) => !/\.c?js$/.test(specifier) || !/\.c?ts$/.test(target))
       .map(({ specifier }) => `${file.path} imports ${specifier}`),
@@ -56,21 +56,21 @@ test('examples import only public names of the package and files of their own fo
   const names = new Set(
     Object.keys(readManifest().exports).map((subpath) => subpath.replace(/^\./, 'toolwright')),
   );
-  const wrong = sourceTree()
+  const wrong = sourceFiles()
     .filter(({ path }) => path.startsWith('examples/'))
     .flatMap((file) => {
       const own = `${file.path.split('/').slice(0, 2).join('/')}/`;
-      const strayed = localImports(file).filter(({ target }) => !target.startsWith(own));
+      const foreign = localImports(file).filter(({ target }) => !target.startsWith(own));
       const unknown = file.imports.filter(
         ({ specifier = '' }) => /^toolwright(\/|$)/.test(specifier) && !names.has(specifier),
       );
-      return [...strayed, ...unknown].map(({ specifier }) => `${file.path} imports ${specifier}`);
+      return [...foreign, ...unknown].map(({ specifier }) => `${file.path} imports ${specifier}`);
     });
   expect(wrong).toEqual([]);
 });
 
-test('the sources of the package never import the package by its name', () => {
-  const wrong = sourceTree()
+test('the sources of the package do not import the package by its name', () => {
+  const wrong = sourceFiles()
     .filter(({ path }) => !path.startsWith('examples/'))
     .filter(({ imports }) => imports.some(({ specifier = '' }) => /^toolwright(\/|$)/.test(specifier)));
   expect(wrong.map(({ path }) => path)).toEqual([]);
@@ -80,7 +80,7 @@ function wrongDirections(file: SourceFile): string[] {
   const from = partOf(file.path);
   return localImports(file).flatMap(({ specifier, target }) => {
     const to = partOf(target);
-    if (from !== undefined && to !== undefined && maySee(from, to)) return [];
+    if (from !== undefined && to !== undefined && mayImport(from, to)) return [];
     return [`${file.path} (${from?.name}) imports ${specifier} (${to?.name})`];
   });
 }

@@ -1,4 +1,4 @@
-/** The links and images of a page that lead to files beside it, those in blocks of code left out. */
+/** The relative links and images of a page, except in code blocks. */
 export function relativeLinks(text: string): string[] {
   const prose = text.replace(/```[\s\S]*?```/g, '');
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]

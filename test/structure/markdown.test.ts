@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { relativeLinks } from './markdown-links.js';
-import { isThere, listFiles, readManifest, readText } from './repository.js';
+import { listFiles, pathExists, readManifest, readText } from './repository.js';
 
-/** Commands of npm itself that a README may name. */
+/** Commands of npm itself, which are not scripts. */
 const NPM_COMMANDS = new Set([
   'ci',
   'create',
@@ -20,7 +20,7 @@ const NPM_COMMANDS = new Set([
   'version',
 ]);
 
-/** Packed pages name what is not packed, such as images, by their address. */
+/** Packed pages link to files outside the package, such as images, by their URL. */
 const OWN_FILE =
   /https:\/\/(?:github\.com\/toolwright\/toolwright\/(?:blob|tree)|raw\.githubusercontent\.com\/toolwright\/toolwright)\/main\/([^)\s#]+)/g;
 
@@ -28,20 +28,20 @@ const PAGES = listFiles('').filter((path) => path.endsWith('.md'));
 
 const MANUAL = PAGES.filter((path) => /^(README|CONTRIBUTING|SKILL|AGENTS)\.md$|^docs\//.test(path));
 
-test('the repository has the pages that newcomers look for', () => {
+test('the repository has a README, a changelog, a license and a guide for contributors', () => {
   expect(
-    ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'LICENSE'].filter((path) => !isThere(path)),
+    ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'LICENSE'].filter((path) => !pathExists(path)),
   ).toEqual([]);
 });
 
-test('the README names the two commands for a fresh machine', () => {
+test('the README names the commands that start and test a new clone', () => {
   const readme = readText('README.md');
   expect(
     ['npm ci && npm start', 'npm ci && npm test'].filter((command) => !readme.includes(command)),
   ).toEqual([]);
 });
 
-test('SKILL.md has its front matter, and the pages for coding agents are short', () => {
+test('SKILL.md has front matter, and the pages for coding agents are short', () => {
   expect(readText('SKILL.md')).toMatch(/^---\nname: toolwright\ndescription: .{100,}\n---\n\n# /);
   const words = ['SKILL.md', 'AGENTS.md'].map((path) => readText(path).split(/\s+/).length);
   expect(words.filter((count) => count > 900)).toEqual([]);
@@ -60,13 +60,13 @@ test('every npm script that the manual names exists', () => {
 test('every test that the manual names exists', () => {
   const missing = MANUAL.flatMap((path) =>
     [...readText(path).matchAll(/`(test\/[\w/.-]+\.ts)`/g)]
-      .filter(([, test]) => !isThere(test!))
+      .filter(([, test]) => !pathExists(test!))
       .map(([, test]) => `${path}: ${test}`),
   );
   expect(missing).toEqual([]);
 });
 
-test('each promise in docs/internals/requirements.md has a number of its own and a test', () => {
+test('each requirement in docs/internals/requirements.md has a unique number and names a test', () => {
   const rows = readText('docs/internals/requirements.md').match(/^- \*\*[A-Z]\d.*$/gm) ?? [];
   const numbers = rows.map((row) => row.split('**')[1]!);
   expect(numbers.length).toBeGreaterThan(30);
@@ -74,7 +74,7 @@ test('each promise in docs/internals/requirements.md has a number of its own and
   expect(rows.filter((row) => !/`test\/[^`]+`$/.test(row))).toEqual([]);
 });
 
-test('docs/index.md, which is the navigation of the site, lists every page once', () => {
+test('docs/index.md, the navigation of the site, lists every page once', () => {
   const listed = [...readText('docs/index.md').matchAll(/^- \[.+?\]\((.+?)\)/gm)].map(
     ([, link]) => `docs/${link}`,
   );
@@ -82,16 +82,16 @@ test('docs/index.md, which is the navigation of the site, lists every page once'
   expect(listed.toSorted()).toEqual(pages.toSorted());
 });
 
-test('every relative link leads to something that is there', () => {
+test('relative links lead to existing files and headings', () => {
   const broken = PAGES.flatMap((path) =>
     relativeLinks(readText(path))
-      .filter((link) => !leadsSomewhere(path, link))
+      .filter((link) => !isResolved(path, link))
       .map((link) => `${path}: ${link}`),
   );
   expect(broken).toEqual([]);
 });
 
-test('a page that is packed has no relative link to a file that is not, such as an image', () => {
+test('packed pages have no relative links to files that are not packed', () => {
   const { files } = readManifest();
   const isPacked = (path: string) =>
     path === 'README.md' || files.some((packed) => path === packed || path.startsWith(`${packed}/`));
@@ -104,28 +104,28 @@ test('a page that is packed has no relative link to a file that is not, such as 
   expect(lost).toEqual([]);
 });
 
-test('every link to a file of this repository on the web leads to one that is there', () => {
+test('links to files of this repository on GitHub lead to existing files', () => {
   const broken = PAGES.flatMap((path) =>
     [...readText(path).matchAll(OWN_FILE)]
-      .filter(([, file = '']) => !isThere(file))
+      .filter(([, file = '']) => !pathExists(file))
       .map(([, file]) => `${path}: ${file}`),
   );
   expect(broken).toEqual([]);
 });
 
-test('commands and links are found where they stand', () => {
+test('npmScripts and relativeLinks find scripts and links in a text', () => {
   const text =
     'Run `npm run bench -- --json`, `npm ci && npm start`, npm tset; [a](x/y.md#z), [b](https://z), ![c](d.png)';
   expect(npmScripts(text)).toEqual(['bench', 'start', 'tset']);
   expect(relativeLinks(text)).toEqual(['x/y.md#z', 'd.png']);
 });
 
-test('a link to a heading that is not there would be found', () => {
-  expect(leadsSomewhere('docs/reference/errors.md', '#errors')).toBe(true);
-  expect(leadsSomewhere('docs/reference/errors.md', '#nothing')).toBe(false);
+test('a link to a missing heading is detected', () => {
+  expect(isResolved('docs/reference/errors.md', '#errors')).toBe(true);
+  expect(isResolved('docs/reference/errors.md', '#nothing')).toBe(false);
 });
 
-/** Scripts by `npm run x`, and by `npm x` where that is not a command of npm. */
+/** The scripts in `npm run x`, and in `npm x` if that is not a command of npm. */
 function npmScripts(text: string): string[] {
   const names = [...text.matchAll(/\bnpm (?:run )?(?:--?[\w-]+ )*([a-z][\w:-]*)/g)].map(
     ([, name = '']) => name,
@@ -133,10 +133,10 @@ function npmScripts(text: string): string[] {
   return names.filter((name) => name === 'start' || name === 'test' || !NPM_COMMANDS.has(name));
 }
 
-function leadsSomewhere(page: string, link: string): boolean {
+function isResolved(page: string, link: string): boolean {
   const [path = '', heading] = link.split('#');
   const target = path === '' ? page : posix.normalize(posix.join(posix.dirname(page), path));
-  if (!isThere(target)) return false;
+  if (!pathExists(target)) return false;
   return heading === undefined || !target.endsWith('.md') || headingsOf(target).includes(heading);
 }
 

@@ -1,17 +1,14 @@
 import { isNode, literalText, type SyntaxNode } from './syntax.js';
 
-/** What a name is. A class is a value and a type at once. */
 export type ExportKind = 'class' | 'function' | 'const' | 'interface' | 'type' | 'enum' | 'namespace';
 
-/** One exported name of a file. */
 export interface ExportedName {
   readonly name: string;
-  /** Where it is declared: here (with its kind), or in another file under `source.name`. */
+  /** Set if this file declares it. Names exported from another file have a `source` instead. */
   readonly declared?: { readonly kind: ExportKind; readonly node: SyntaxNode };
   readonly source?: { readonly specifier: string; readonly name: string };
 }
 
-/** What the rules forbid to export, found on the way. */
 export interface ModuleExports {
   readonly names: readonly ExportedName[];
   readonly hasDefault: boolean;
@@ -28,7 +25,6 @@ const KINDS: Readonly<Record<string, ExportKind>> = {
   TsModuleDeclaration: 'namespace',
 };
 
-/** The names that a file exports. */
 export function exportsOf(body: readonly SyntaxNode[]): ModuleExports {
   const names = body.flatMap(namesOf);
   return {
@@ -45,14 +41,14 @@ export function exportsOf(body: readonly SyntaxNode[]): ModuleExports {
 function namesOf(node: SyntaxNode): ExportedName[] {
   if (node.type === 'ExportDeclaration' && isNode(node.declaration)) {
     const kind = KINDS[node.declaration.type];
-    if (kind === undefined) throw new Error(`An export of an unknown kind: ${node.declaration.type}`);
+    if (kind === undefined) throw new Error(`Unknown kind of export: ${node.declaration.type}`);
     return declaredNames(node.declaration).map((name) => ({ name, declared: { kind, node } }));
   }
   if (node.type !== 'ExportNamedDeclaration') return [];
   const specifier = literalText(node.source);
-  return specifiersOf(node).map((one) => {
-    const original = literalText(one.orig) ?? '';
-    const name = literalText(one.exported) ?? original;
+  return specifiersOf(node).map(({ orig, exported }) => {
+    const original = literalText(orig) ?? '';
+    const name = literalText(exported) ?? original;
     return specifier === undefined ? { name } : { name, source: { specifier, name: original } };
   });
 }

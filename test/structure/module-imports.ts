@@ -1,38 +1,37 @@
 import { isNode, literalText, type SyntaxNode, walk } from './syntax.js';
 
-/** What one file asks for: another module, by any of the ways there are. */
+/** A reference from a file to another module. */
 export interface ImportEdge {
-  /** As it is written; `undefined` where it is computed at run time. */
+  /** As written; `undefined` if it is computed at run time. */
   readonly specifier: string | undefined;
-  readonly way: 'import' | 'export from' | 'import()' | 'require' | 'type import' | 'load';
+  readonly kind: 'import' | 'export from' | 'import()' | 'require' | 'type import' | 'load';
 }
 
-/** Functions of this package that take a module's name as `require` does. */
+/** Functions of this package that load a module by its name. */
 const OWN_LOADERS = new Set(['loadedCopies']);
 
 /**
- * Every way in which a file can name another module: `import`, `export … from`, `import()`, `require`
- * (also one made by `createRequire`, under whatever name), `import('x').T` in types, `import x = require()`,
- * and the package's own loaders.
+ * All imports of a file: `import`, `export … from`, `import()`, `require` (or the result of `createRequire`, under any
+ * name), `import('x').T` in types, `import x = require()`, and the package's own loaders.
  */
 export function importsOf(body: readonly SyntaxNode[]): ImportEdge[] {
   const loaders = new Set(['require', ...OWN_LOADERS]);
   const nodes = Array.from(walk(body), ({ node }) => node);
-  for (const node of nodes) if (isMadeLoader(node)) loaders.add(literalText(node.id) ?? '');
+  for (const node of nodes) if (declaresLoader(node)) loaders.add(literalText(node.id) ?? '');
   return nodes.flatMap((node) => edgesOf(node, loaders));
 }
 
 function edgesOf(node: SyntaxNode, loaders: ReadonlySet<string>): ImportEdge[] {
   switch (node.type) {
     case 'ImportDeclaration':
-      return [{ specifier: literalText(node.source), way: 'import' }];
+      return [{ specifier: literalText(node.source), kind: 'import' }];
     case 'ExportNamedDeclaration':
     case 'ExportAllDeclaration':
-      return isNode(node.source) ? [{ specifier: literalText(node.source), way: 'export from' }] : [];
+      return isNode(node.source) ? [{ specifier: literalText(node.source), kind: 'export from' }] : [];
     case 'TsImportType':
-      return [{ specifier: literalText(node.argument), way: 'type import' }];
+      return [{ specifier: literalText(node.argument), kind: 'type import' }];
     case 'TsExternalModuleReference':
-      return [{ specifier: literalText(node.expression), way: 'require' }];
+      return [{ specifier: literalText(node.expression), kind: 'require' }];
     case 'CallExpression':
       return callEdges(node, loaders);
     default:
@@ -45,12 +44,12 @@ function callEdges(node: SyntaxNode, loaders: ReadonlySet<string>): ImportEdge[]
   const literal = isNode(firstArgument(node)) && firstArgument(node)?.type === 'StringLiteral';
   const named = literal ? specifier : undefined;
   if (!isNode(node.callee)) return [];
-  if (node.callee.type === 'Import') return [{ specifier: named, way: 'import()' }];
+  if (node.callee.type === 'Import') return [{ specifier: named, kind: 'import()' }];
   const loader = literalText(node.callee) ?? literalText(node.callee.object) ?? '';
   const loads = node.callee.type === 'Identifier' || literalText(node.callee.property) === 'resolve';
-  if (isCreateRequire(node.callee)) return [{ specifier: named, way: 'require' }];
+  if (isCreateRequire(node.callee)) return [{ specifier: named, kind: 'require' }];
   if (!loads || !loaders.has(loader)) return [];
-  return [{ specifier: named, way: OWN_LOADERS.has(loader) ? 'load' : 'require' }];
+  return [{ specifier: named, kind: OWN_LOADERS.has(loader) ? 'load' : 'require' }];
 }
 
 function firstArgument(node: SyntaxNode): SyntaxNode | undefined {
@@ -58,11 +57,10 @@ function firstArgument(node: SyntaxNode): SyntaxNode | undefined {
   return isNode(first?.expression) ? first.expression : undefined;
 }
 
-/** `createRequire(import.meta.url)`. */
 function isCreateRequire(node: unknown): boolean {
   return isNode(node) && node.type === 'CallExpression' && literalText(node.callee) === 'createRequire';
 }
 
-function isMadeLoader(node: SyntaxNode): boolean {
+function declaresLoader(node: SyntaxNode): boolean {
   return node.type === 'VariableDeclarator' && isCreateRequire(node.init);
 }

@@ -1,32 +1,32 @@
 import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { readSource, type SourceFile, sourceTree } from './source-tree.js';
+import { readSource, type SourceFile, sourceFiles } from './source-files.js';
 
-/** Entry points and programs are named after their part, these files after a topic that no export repeats. */
-const NAMED_BY_PART = new Set(['index', 'main', 'async', 'declaration', 'ports']);
+/** Entry points and programs have fixed names, and these files a topic that is not the name of an export. */
+const EXCEPTIONS = new Set(['index', 'main', 'async', 'declaration', 'ports']);
 
-const NAMELESS = /^(utils?|common|helpers?|misc|shared|lib|stuff)$/;
+const MEANINGLESS = /^(utils?|common|helpers?|misc|shared|lib|stuff)$/;
 
-test('no file or folder is called utils, common, helpers or misc', () => {
-  const nameless = sourceTree().filter(({ path }) =>
+test('no file or folder has a name without meaning, such as utils or common', () => {
+  const meaningless = sourceFiles().filter(({ path }) =>
     path
       .replace(/\.c?ts$/, '')
       .split('/')
-      .some((part) => NAMELESS.test(part)),
+      .some((part) => MEANINGLESS.test(part)),
   );
-  expect(nameless.map(({ path }) => path)).toEqual([]);
+  expect(meaningless.map(({ path }) => path)).toEqual([]);
 });
 
-test('files and folders are written in kebab-case', () => {
-  const odd = sourceTree().filter(({ path }) => !/^[a-z0-9]+([-/][a-z0-9]+)*\.c?ts$/.test(path));
+test('the names of files and folders are in kebab-case', () => {
+  const odd = sourceFiles().filter(({ path }) => !/^[a-z0-9]+([-/][a-z0-9]+)*\.c?ts$/.test(path));
   expect(odd.map(({ path }) => path)).toEqual([]);
 });
 
-test('a file is named after its topic: a word of its name stands in a name that it exports', () => {
-  expect(sourceTree().filter(isMisnamed).map(describeNames)).toEqual([]);
+test('the name of each file shares a word with one of its exports', () => {
+  expect(sourceFiles().filter(isMisnamed).map(describeFile)).toEqual([]);
 });
 
-test('a file named after nothing in it would be found', () => {
+test('a file whose name shares no word with its exports is detected', () => {
   const files = [
     readSource('src/run/loop/run-tool-loop.ts', 'export function runToolLoop() {} export const other = 1;'),
     readSource('src/core/errors/error-table.ts', 'export const ERRORS = {};'),
@@ -42,7 +42,7 @@ test('a file named after nothing in it would be found', () => {
 
 function isMisnamed(file: SourceFile): boolean {
   const name = posix.basename(file.path).replace(/\.c?ts$/, '');
-  if (NAMED_BY_PART.has(name)) return false;
+  if (EXCEPTIONS.has(name)) return false;
   const words = stemsOf(name);
   return !exportedNames(file).some((exported) => stemsOf(exported).some((stem) => words.includes(stem)));
 }
@@ -51,16 +51,16 @@ function exportedNames({ exports }: SourceFile): string[] {
   return exports.names.map(({ name }) => kebabCase(name));
 }
 
-/** Words of a name, cut so that `rules` is `rule` and `compiler` is `compile`. */
+/** The words of a name, shortened so that `rules` equals `rule` and `compiler` equals `compile`. */
 function stemsOf(name: string): string[] {
   return name.split('-').map((word) => word.slice(0, 6).replace(/(ie[rs]|es|er|s|e|y)$/, ''));
 }
 
-function describeNames(file: SourceFile): string {
+function describeFile(file: SourceFile): string {
   return `${file.path} exports ${exportedNames(file).join(', ') || 'nothing'}`;
 }
 
-/** `OpenAIProvider` → `open-ai-provider`, but the brand is one word: `openai-provider`. */
+/** OpenAI is one word: `OpenAIProvider` becomes `openai-provider`. */
 function kebabCase(name: string): string {
   return name
     .replace('OpenAI', 'Openai')

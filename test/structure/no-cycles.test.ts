@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { localImports, readSource, type SourceFile, sourceTree } from './source-tree.js';
+import { localImports, readSource, type SourceFile, sourceFiles } from './source-files.js';
 
-test('no file imports itself over any path, types included', () => {
-  expect(cyclesOf(sourceTree())).toEqual([]);
+test('imports have no cycles, types included', () => {
+  expect(cyclesOf(sourceFiles())).toEqual([]);
 });
 
-test('a cycle of three files would be found', () => {
+test('a cycle of three files is detected', () => {
   const files = [
     readSource('src/run/loop/a.ts', "import { b } from './b.ts';"),
     readSource('src/run/loop/b.ts', "import type { C } from './c.ts';"),
@@ -16,7 +16,7 @@ test('a cycle of three files would be found', () => {
   ]);
 });
 
-/** One line per way back that a depth-first search meets. */
+/** One line for each back edge of a depth-first search. */
 function cyclesOf(files: readonly SourceFile[]): string[] {
   const graph = new Map(files.map((file) => [file.path, localImports(file).map(({ target }) => target)]));
   const done = new Set<string>();

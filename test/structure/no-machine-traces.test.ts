@@ -1,17 +1,17 @@
 import { expect, test } from '@jest/globals';
 import { listFiles, readText } from './repository.js';
 
-/** Folders of the machine on which something was written; put together so that this file has none. */
+/** Absolute paths of a developer's machine. Composed from parts, so that this file contains no such path. */
 const MACHINE_PATH = new RegExp(
   `(?<![\\w.:>~})-])/(?:${['home', 'root', 'work', 'tmp', 'Users'].join('|')})/`,
 );
 
-/** The path that sample calls carry; nobody's machine is meant. */
+/** A path in recorded sample calls. */
 const SAMPLE_PATH = new RegExp(`/${'tmp'}/foo\\b`, 'g');
 
 const FILES = listFiles('').filter((path) => !/\.(png|jpg|gif|ico|db|sqlite)$/.test(path));
 
-test('no file names a folder of a machine', () => {
+test('no file contains an absolute path of a machine', () => {
   const traces = FILES.flatMap((path) =>
     readText(path)
       .replace(SAMPLE_PATH, 'foo')
@@ -21,10 +21,10 @@ test('no file names a folder of a machine', () => {
   expect(traces).toEqual([]);
 });
 
-/** Numbers of documents that readers do not have; a random seed has no number after the word. */
+/** References to documents that readers do not have. A random seed has no number after the word. */
 const CITATION = /\bseeds?[’'s]*\s+\d|\bdesign,?\s+(§|\d|invariant)|'[1-5]\.\d+b?: /i;
 
-test('nothing cites a document that does not ship', () => {
+test('no file cites a document outside the repository', () => {
   const shown = FILES.filter((path) => !path.endsWith('package-lock.json'));
   const citations = shown.flatMap((path) => (CITATION.test(unwrapped(readText(path))) ? [path] : []));
   expect(citations).toEqual([]);
@@ -35,7 +35,7 @@ function unwrapped(text: string): string {
   return text.replace(/\n\s*(?:\*|\/\/)?\s*/g, ' ');
 }
 
-test('a citation would be found, also across lines, and a random seed would not', () => {
+test('a citation is detected, even across lines, and a random seed is not a citation', () => {
   const isCited = (text: string) => CITATION.test(unwrapped(text));
   const [seed, design] = ['seed', 'design'];
   const cited = [`(${seed} 1.6)`, `the ${seed}s\n * 3 and 4`, `(${design}\n// §4, limit)`];
@@ -43,13 +43,13 @@ test('a citation would be found, also across lines, and a random seed would not'
   expect(['{ seed: 1 }', 'design:paramtypes', 'seed ${SEED}'].map(isCited)).toEqual([false, false, false]);
 });
 
-test('package-lock.json names no registry, so that every machine uses its own', () => {
+test('package-lock.json names no registry, so that npm uses the configured registry', () => {
   const lock = readText('package-lock.json');
   expect(lock.includes('"resolved"')).toBe(false);
   expect(lock.match(/https?:\/\/[^"]*registry[^"]*/g)).toBeNull();
 });
 
-test('a machine’s path would be found, and a path within the project would not', () => {
+test('an absolute path of a machine is detected, and a path within the project is not', () => {
   const at = (folder: string) => MACHINE_PATH.test(`see '/${folder}/x/y.ts'`);
   expect(['home', 'tmp', 'src'].map(at)).toEqual([true, true, false]);
   expect(

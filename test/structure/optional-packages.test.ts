@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { readManifest } from './repository.js';
-import { packageImports, readSource, sourceTree } from './source-tree.js';
+import { packageImports, readSource, sourceFiles } from './source-files.js';
 
-/** The one place that knows a third-party package. */
+/** The only files that may import each third-party package. */
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'class-validator': /^src\/tools\/(validators|dto)\//,
   'class-transformer': /^src\/tools\/(validators|dto)\//,
@@ -35,7 +35,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'reflect-metadata': /^(src|decorators)\/(.+\/)?index\.ts$/,
 };
 
-/** Application code declares DTOs and injects as any user would. */
+/** Packages that applications of users import too. */
 const OPEN_TO_EXAMPLES = new Set([
   'class-validator',
   'class-transformer',
@@ -51,60 +51,56 @@ const OPEN_TO_EXAMPLES = new Set([
   'esbuild',
 ]);
 
-/** The files whose job is to load what they are told. */
-const LOADERS_BY_NAME = [
-  // The module whose tools are listed; the compiler of the user's project.
-  'src/dev/cli/open-module.ts',
-  'src/dev/typegen/load-compiler.ts',
-];
+/** They load the module that a user names and the compiler of the user's project. */
+const DYNAMIC_LOADERS = ['src/dev/cli/open-module.ts', 'src/dev/typegen/load-compiler.ts'];
 
-test('a third-party package is imported only by the files that are listed for it', () => {
-  const strangers = sourceTree().flatMap((file) =>
+test('third-party packages are imported only by the files listed for them', () => {
+  const wrong = sourceFiles().flatMap((file) =>
     packageImports(file)
       .filter((name) => !mayImport(file.path, name))
       .map((name) => `${file.path} imports ${name}`),
   );
-  expect(strangers).toEqual([]);
+  expect(wrong).toEqual([]);
 });
 
-test('every package that the sources import is declared for users', () => {
+test('the packages that the sources import are declared in package.json', () => {
   const { dependencies = {}, peerDependencies = {}, devDependencies = {} } = readManifest();
-  const undeclared = sourceTree().flatMap((file) => {
+  const undeclared = sourceFiles().flatMap((file) => {
     const declared = { ...dependencies, ...peerDependencies };
-    const known = file.path.startsWith('examples/') ? { ...declared, ...devDependencies } : declared;
-    return packageImports(file).filter((name) => !Object.hasOwn(known, name));
+    const allowed = file.path.startsWith('examples/') ? { ...declared, ...devDependencies } : declared;
+    return packageImports(file).filter((name) => !Object.hasOwn(allowed, name));
   });
   expect([...new Set(undeclared)]).toEqual([]);
 });
 
-test('every dependency and peer dependency is imported somewhere in the package', () => {
+test('every dependency and peer dependency is imported by the sources', () => {
   const { dependencies = {}, peerDependencies = {} } = readManifest();
-  const imported = new Set(sourceTree().flatMap(packageImports));
+  const imported = new Set(sourceFiles().flatMap(packageImports));
   const unused = Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !imported.has(name));
   expect(unused).toEqual([]);
 });
 
 test('sideEffects lists every entry point that loads reflect-metadata', () => {
   const { sideEffects } = readManifest();
-  const entryPoints = sourceTree().filter((file) => packageImports(file).includes('reflect-metadata'));
-  const kept = entryPoints.map(({ path }) => `./dist/${path.replace(/\.ts$/, '.js')}`);
+  const entryPoints = sourceFiles().filter((file) => packageImports(file).includes('reflect-metadata'));
+  const listed = entryPoints.map(({ path }) => `./dist/${path.replace(/\.ts$/, '.js')}`);
   // Entry points share chunks, and extensible-reflect.js must run before reflect-metadata.
   const others = [
     './dist/chunks/*.js',
     './dist/src/tools/dto/index.js',
     './dist/src/core/metadata/extensible-reflect.js',
   ];
-  expect([...sideEffects].sort()).toEqual([...kept, ...others].sort());
+  expect([...sideEffects].sort()).toEqual([...listed, ...others].sort());
 });
 
-test('modules whose name is computed are loaded in one known file only', () => {
-  const computed = sourceTree().filter(({ imports }) =>
+test('only the listed files import modules whose name is computed', () => {
+  const computed = sourceFiles().filter(({ imports }) =>
     imports.some(({ specifier }) => specifier === undefined),
   );
-  expect(computed.map(({ path }) => path)).toEqual(LOADERS_BY_NAME);
+  expect(computed.map(({ path }) => path)).toEqual(DYNAMIC_LOADERS);
 });
 
-test('every way to name a module is seen', () => {
+test('packageImports finds every kind of import', () => {
   const text = `
     import a from 'a';
     import type { B } from 'b/deep';

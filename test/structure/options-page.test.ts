@@ -6,7 +6,7 @@ import { ROOT, readText } from './repository.js';
 
 const PAGE = 'docs/reference/options.md';
 
-test('docs/reference/options.md lists the options as their types declare them', () => {
+test('docs/reference/options.md is up to date with the types of the options', () => {
   const page = optionsPage();
   if (process.env.WRITE_OPTIONS_PAGE) writeFileSync(join(ROOT, PAGE), page);
   // After a change of options or their docstrings: npm run docs:options

@@ -3,8 +3,8 @@ import ts from 'typescript-6.0';
 import { type EntryPoint, entryPoints } from './entry-points.js';
 import { ROOT } from './repository.js';
 
-/** Options that few users write, of contracts, variants of others, and those that a guide shows completely. */
-const LEFT_OUT = new Set([
+/** Rarely used options, options of contracts, variants of others, and options that a guide lists completely. */
+const EXCLUDED = new Set([
   'AgUiResponseOptions',
   'AgentConversationOptions',
   'AnswerOptions',
@@ -50,11 +50,18 @@ const LEFT_OUT = new Set([
   'WorkOptions',
 ]);
 
-/** Options whose type has another name. */
-const ALSO = new Set(['BudgetLimits', 'CallScope', 'McpApp', 'McpAuth', 'McpServerSettings', 'StoreLimits']);
+/** Types of options whose names do not end in `Options` or `Config`. */
+const INCLUDED = new Set([
+  'BudgetLimits',
+  'CallScope',
+  'McpApp',
+  'McpAuth',
+  'McpServerSettings',
+  'StoreLimits',
+]);
 
-/** Options with more takers, such as scopes, are described by their docstring. */
-const MOST_TAKERS = 4;
+/** Options that more functions take, such as scopes, are described by their docstring instead. */
+const MAX_TAKERS = 4;
 
 const INTRODUCTION = `# Options
 
@@ -87,7 +94,7 @@ export function optionsPage(): string {
   return [INTRODUCTION, ...sections].join('\n');
 }
 
-/** Reads the package alone: types of other packages are named on the page, never opened. */
+/** Resolves only files of this package: the page shows just the names of types from other packages. */
 function programOf(entries: readonly EntryPoint[]): ts.Program {
   const options: ts.CompilerOptions = {
     lib: ['lib.es5.d.ts'],
@@ -117,7 +124,7 @@ function optionsTypes(program: ts.Program, entries: readonly EntryPoint[]): Opti
   });
   const takers = new Map<ts.Symbol, Set<string>>();
   for (const { name, symbol } of exported)
-    for (const { taker, type } of takenBy(checker, name, symbol))
+    for (const { taker, type } of parameterTypes(checker, name, symbol))
       takers.set(type, (takers.get(type) ?? new Set()).add(taker));
   const seen = new Set<ts.Symbol>();
   const headings = new Set<string>();
@@ -126,7 +133,7 @@ function optionsTypes(program: ts.Program, entries: readonly EntryPoint[]): Opti
     seen.add(symbol);
     const options = checker
       .getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol))
-      // Those of types of other packages are documented there.
+      // Options inherited from another package are documented there.
       .filter(({ declarations }) => declarations !== undefined);
     const names = [...(takers.get(symbol) ?? [])];
     const [first] = names;
@@ -138,13 +145,13 @@ function optionsTypes(program: ts.Program, entries: readonly EntryPoint[]): Opti
 }
 
 function isShown(name: string, { flags }: ts.Symbol): boolean {
-  if ((flags & ts.SymbolFlags.Interface) === 0 || LEFT_OUT.has(name) || /Conformance/.test(name))
+  if ((flags & ts.SymbolFlags.Interface) === 0 || EXCLUDED.has(name) || /Conformance/.test(name))
     return false;
-  return /(Options|Config)$/.test(name) || ALSO.has(name);
+  return /(Options|Config)$/.test(name) || INCLUDED.has(name);
 }
 
-/** The parameters of a function, a constructor or a method that have a type, and that type. */
-function takenBy(
+/** The types of the parameters of a function, a constructor or the methods of a class. */
+function parameterTypes(
   checker: ts.TypeChecker,
   name: string,
   symbol: ts.Symbol,
@@ -176,7 +183,7 @@ function isHidden(member: ts.SignatureDeclaration): boolean {
   );
 }
 
-/** The types that a type names, through aliases, the signatures of functions left out. */
+/** The types that a type refers to, through aliases, except in function signatures. */
 function referencesIn(checker: ts.TypeChecker, node: ts.Node): ts.Symbol[] {
   if (ts.isFunctionTypeNode(node) || ts.isIndexedAccessTypeNode(node)) return [];
   const found: ts.Symbol[] = [];
@@ -197,7 +204,7 @@ function referencesIn(checker: ts.TypeChecker, node: ts.Node): ts.Symbol[] {
   return found;
 }
 
-/** What a name means, also where it is imported. */
+/** The symbol of a name, followed through imports. */
 function symbolOf(checker: ts.TypeChecker, name: ts.Node): ts.Symbol | undefined {
   const named = checker.getSymbolAtLocation(name);
   return named && named.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(named) : named;
@@ -212,17 +219,17 @@ function describeType(
     .flatMap((declaration) =>
       ts.isInterfaceDeclaration(declaration) ? (declaration.heritageClauses ?? []) : [],
     )
-    .flatMap((clause) => clause.types.flatMap((one) => referencesIn(checker, one)))
+    .flatMap((clause) => clause.types.flatMap((base) => referencesIn(checker, base)))
     .flatMap((symbol) => described.get(symbol) ?? []);
   const groups = new Map<OptionsType, string[]>();
   const own: ts.Symbol[] = [];
   for (const option of type.options) {
-    const from = bases.find(({ options }) => options.some((one) => isSame(one, option)));
+    const from = bases.find(({ options }) => options.some((inherited) => isSame(inherited, option)));
     if (from === undefined) own.push(option);
     else groups.set(from, [...(groups.get(from) ?? []), option.name]);
   }
   const takers = type.takers.filter((name) => name !== type.heading);
-  const others = takers.length > MOST_TAKERS ? [] : takers.map((name) => `\`${name}\``);
+  const others = takers.length > MAX_TAKERS ? [] : takers.map((name) => `\`${name}\``);
   const title = type.heading === type.name ? '' : `\`${type.name}\``;
   const about = [title, others.length > 0 ? `for ${others.join(', ')}` : ''].filter((text) => text !== '');
   const purpose =
@@ -241,7 +248,7 @@ interface DescribedOption {
   readonly notes: string;
 }
 
-/** One line for each option; options without a text share a line with their type. */
+/** One line for each option; options with the same type and no description share a line. */
 function listOf(options: readonly DescribedOption[]): string[] {
   const lines = options
     .filter(({ notes }) => notes !== '')
@@ -289,7 +296,7 @@ function textOf(checker: ts.TypeChecker, symbol: ts.Symbol): string {
     .trim();
 }
 
-/** Docstrings name a default in a sentence of its own, in the last words of one, or in parentheses. */
+/** The default in a docstring is a separate sentence, the end of a sentence, or in parentheses. */
 const DEFAULTS = [
   /(?:^| )Default:? (.+?)\.(?= |$)/,
   /[;,] default:? (.+?)(?=\.(?: |$))/,
@@ -297,10 +304,10 @@ const DEFAULTS = [
 ];
 
 function splitDefault(text: string): { readonly meaning: string; readonly byDefault: string } {
-  const [pattern] = DEFAULTS.filter((one) => one.test(text));
+  const [pattern] = DEFAULTS.filter((regex) => regex.test(text));
   if (pattern === undefined) return { meaning: text, byDefault: '' };
   const [, byDefault = ''] = pattern.exec(text) ?? [];
-  // The reason of a default stays in the docstring.
+  // The page shows the default without its reason.
   return { meaning: text.replace(pattern, '').trim(), byDefault: byDefault.replace(/, because .*$/, '') };
 }
 
@@ -309,7 +316,7 @@ function firstSentence(text: string): string {
   return sentence;
 }
 
-/** As it is written in the source, or the values that its name stands for; the docstring describes long types. */
+/** The type as written in the source, or the values of a union; long object types are just `object`. */
 function typeText(checker: ts.TypeChecker, option: ts.Symbol): string {
   const [declaration] = option.declarations ?? [];
   if (declaration === undefined) return 'unknown';
@@ -319,7 +326,7 @@ function typeText(checker: ts.TypeChecker, option: ts.Symbol): string {
   return text.length > 100 && text.includes('{') ? 'object' : text;
 }
 
-/** Without `readonly`, and without the types of parameters, which the names show to readers. */
+/** The text of a type without `readonly` and without the types of parameters. */
 function shortText(node: ts.Node): string {
   if (ts.isFunctionTypeNode(node) || ts.isMethodSignature(node)) {
     const names = node.parameters.map(({ name }) => name.getText()).join(', ');
@@ -336,13 +343,13 @@ function shortText(node: ts.Node): string {
   return node.getText();
 }
 
-/** The union of literals that a type's name stands for. */
+/** The union of literals that a type name refers to. */
 function valuesOf(checker: ts.TypeChecker, type: ts.TypeNode): ts.TypeNode | undefined {
   if (!ts.isTypeReferenceNode(type)) return undefined;
   const alias = symbolOf(checker, type.typeName)?.declarations?.find(ts.isTypeAliasDeclaration);
   if (alias === undefined || !ts.isUnionTypeNode(alias.type)) return undefined;
-  const isPlain = (one: ts.TypeNode) =>
-    ts.isLiteralTypeNode(one) || one.kind === ts.SyntaxKind.BooleanKeyword;
+  const isPlain = (member: ts.TypeNode) =>
+    ts.isLiteralTypeNode(member) || member.kind === ts.SyntaxKind.BooleanKeyword;
   return alias.type.types.every(isPlain) ? alias.type : undefined;
 }
 

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The folder of the repository, absolute. */
+/** The absolute path of the repository. */
 export const ROOT = join(import.meta.dirname, '..', '..');
 
-const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git', '.assistant']);
+const IGNORED = new Set(['node_modules', 'dist', 'coverage', '.git', '.assistant']);
 
-/** The part of `package.json` that the rules read. */
+/** The properties of `package.json` that the tests use. */
 export interface PackageManifest {
   readonly exports: Readonly<Record<string, string>>;
   readonly typesVersions: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
@@ -18,26 +18,23 @@ export interface PackageManifest {
   readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
-/** Text of a file of the repository. */
 export function readText(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-/** Whether the repository has a file or folder of that path. */
-export function isThere(path: string): boolean {
+export function pathExists(path: string): boolean {
   return existsSync(join(ROOT, path));
 }
 
-/** `package.json`, read anew. */
 export function readManifest(): PackageManifest {
   return JSON.parse(readText('package.json')) as PackageManifest;
 }
 
-/** All files below a folder (`''`: the repository), relative to the repository, with `/`, sorted. */
+/** All files below a folder (`''` is the repository), as sorted paths relative to the repository. */
 export function listFiles(folder: string): string[] {
-  if (!isThere(folder || '.')) return [];
+  if (!pathExists(folder || '.')) return [];
   return readdirSync(join(ROOT, folder), { withFileTypes: true })
-    .filter(({ name }) => !NOT_OURS.has(name))
+    .filter(({ name }) => !IGNORED.has(name))
     .flatMap((entry) => {
       const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
       if (entry.isDirectory()) return listFiles(path);
@@ -46,11 +43,10 @@ export function listFiles(folder: string): string[] {
     .sort();
 }
 
-/** Names of the folders directly in a folder. */
 export function listFolders(folder: string): string[] {
-  if (!isThere(folder)) return [];
+  if (!pathExists(folder)) return [];
   return readdirSync(join(ROOT, folder), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && !NOT_OURS.has(entry.name))
+    .filter((entry) => entry.isDirectory() && !IGNORED.has(entry.name))
     .map(({ name }) => name)
     .sort();
 }

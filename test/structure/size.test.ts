@@ -1,51 +1,50 @@
 import { expect, test } from '@jest/globals';
-import { readSource, sourceTree } from './source-tree.js';
+import { readSource, sourceFiles } from './source-files.js';
 
-const MOST_LINES_OF_A_FUNCTION = 60;
-const MOST_PARAMETERS = 3;
+const MAX_LINES = 60;
+const MAX_PARAMETERS = 3;
 
-/** Signatures that are public as they are, or that another package's contract fixes. */
-const SIGNATURES_FROM_OUTSIDE: Readonly<Record<string, string>> = {
-  'src/run/loop/stored-run.ts resumeStoredRun': 'config, where it is, answers, scope',
+/** Public signatures, and signatures that the contract of another package requires. */
+const FIXED_SIGNATURES: Readonly<Record<string, string>> = {
+  'src/run/loop/stored-run.ts resumeStoredRun': 'config, stored run, answers, scope',
   'src/run/loop/run.ts resumeToolLoop': 'config, state, answers, scope',
-  'src/run/loop/run.ts streamResumedToolLoop': 'as resumeToolLoop',
+  'src/run/loop/run.ts streamResumedToolLoop': 'like resumeToolLoop',
   'src/run/call/register-function.ts registerFunction': 'registry, name, description, params, fn',
   'src/run/call/tool-registry.ts executeWithContext': 'name, args, scope, callback',
   'src/tools/discovery/define-tool.ts execute': 'toolCallId, params, signal, onUpdate, context',
 };
 
 test('a function has at most 60 lines', () => {
-  const long = sourceTree().flatMap(({ path, functions }) =>
+  const long = sourceFiles().flatMap(({ path, functions }) =>
     functions
-      .filter(({ lines }) => lines > MOST_LINES_OF_A_FUNCTION)
+      .filter(({ lines }) => lines > MAX_LINES)
       .map(({ name, line, lines }) => `${path}:${line} ${name}: ${lines}`),
   );
   expect(long).toEqual([]);
 });
 
-test('a function takes at most three positional parameters, the public signatures below excepted', () => {
-  const wide = sourceTree().flatMap(({ path, functions }) =>
+test('a function has at most three positional parameters, except for fixed signatures', () => {
+  const wide = sourceFiles().flatMap(({ path, functions }) =>
     functions
-      // A tool's arguments are not positional to the model, which names them.
+      // A model passes the arguments of a tool by name.
       .filter(
-        ({ name, parameters, isTool }) =>
-          parameters > MOST_PARAMETERS && !isTool && !isFromOutside(path, name),
+        ({ name, parameters, isTool }) => parameters > MAX_PARAMETERS && !isTool && !isFixed(path, name),
       )
       .map(({ name, line, parameters }) => `${path}:${line} ${name}: ${parameters}`),
   );
   expect(wide).toEqual([]);
 });
 
-test('no exception to the parameter rule has outlived its function', () => {
+test('every fixed signature still exists and has more than three parameters', () => {
   const wide = new Set(
-    sourceTree().flatMap(({ path, functions }) =>
-      functions.filter(({ parameters }) => parameters > MOST_PARAMETERS).map(({ name }) => `${path} ${name}`),
+    sourceFiles().flatMap(({ path, functions }) =>
+      functions.filter(({ parameters }) => parameters > MAX_PARAMETERS).map(({ name }) => `${path} ${name}`),
     ),
   );
-  expect(Object.keys(SIGNATURES_FROM_OUTSIDE).filter((signature) => !wide.has(signature))).toEqual([]);
+  expect(Object.keys(FIXED_SIGNATURES).filter((signature) => !wide.has(signature))).toEqual([]);
 });
 
-test('functions of every kind are measured, by their own lines and parameters', () => {
+test('functionsOf measures every kind of function', () => {
   const text = [
     'const arrow = (a, b) => {',
     '  return a;',
@@ -65,12 +64,12 @@ test('functions of every kind are measured, by their own lines and parameters', 
   ]);
 });
 
-test('a tool’s method is known by its decorator', () => {
+test('functionsOf recognizes tools by their decorator', () => {
   const text = "class K { @Tool('A') a() {}\n  @tools.Tool b() {}\n  @Other() c() {}\n  d() {} }";
   const tools = readSource('src/run/loop/x.ts', text).functions.filter(({ isTool }) => isTool);
   expect(tools.map(({ name }) => name)).toEqual(['a']);
 });
 
-function isFromOutside(path: string, name: string): boolean {
-  return Object.hasOwn(SIGNATURES_FROM_OUTSIDE, `${path} ${name}`);
+function isFixed(path: string, name: string): boolean {
+  return Object.hasOwn(FIXED_SIGNATURES, `${path} ${name}`);
 }

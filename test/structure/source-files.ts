@@ -2,10 +2,10 @@ import { posix } from 'node:path';
 import { type FunctionShape, functionsOf } from './function-shapes.js';
 import { exportsOf, type ModuleExports } from './module-exports.js';
 import { type ImportEdge, importsOf } from './module-imports.js';
-import { isThere, listFiles, readText } from './repository.js';
+import { listFiles, pathExists, readText } from './repository.js';
 import { parseTypeScript, type Syntax } from './syntax.js';
 
-/** One source file, read and parsed. */
+/** A parsed source file. */
 export interface SourceFile {
   /** Relative to the repository: `src/run/loop/drive.ts`. */
   readonly path: string;
@@ -17,7 +17,7 @@ export interface SourceFile {
   readonly functions: readonly FunctionShape[];
 }
 
-/** A file's specifier and the file of this repository that it means. */
+/** The specifier of an import and the file in this repository that it resolves to. */
 export interface LocalImport {
   readonly specifier: string;
   readonly target: string;
@@ -25,25 +25,25 @@ export interface LocalImport {
 
 const FOLDERS = ['src', 'decorators', 'examples'];
 
-let tree: readonly SourceFile[] | undefined;
+let files: readonly SourceFile[] | undefined;
 
-/** All sources under `src`, `decorators` and `examples`; read once per test file. */
-export function sourceTree(): readonly SourceFile[] {
-  tree ??= FOLDERS.flatMap(listFiles)
-    // What is generated has the shape that its generator gives it.
+/** All sources in `src`, `decorators` and `examples`, read once for each test file. */
+export function sourceFiles(): readonly SourceFile[] {
+  files ??= FOLDERS.flatMap(listFiles)
+    // Generated files do not follow the rules.
     .filter((path) => /\.c?ts$/.test(path) && !path.endsWith('.gen.ts'))
-    // A program for browsers, of which the build makes one file: no room of the package.
+    // A program for browsers, which is bundled separately.
     .filter((path) => !path.startsWith('src/surfaces/inspector/page/'))
     .map((path) => readSource(path, readText(path)));
-  return tree;
+  return files;
 }
 
-/** The sources of the package itself. */
+/** The sources without the examples. */
 export function packageSources(): readonly SourceFile[] {
-  return sourceTree().filter(({ path }) => !path.startsWith('examples/'));
+  return sourceFiles().filter(({ path }) => !path.startsWith('examples/'));
 }
 
-/** A file as the rules see it. Each rule looks at one thing; parsing and walking through a tree take their time. */
+/** Parses lazily, because parsing is slow and each rule needs only a part. */
 export function readSource(path: string, text: string): SourceFile {
   const syntax = once(() => parseTypeScript(text));
   const imports = once(() => importsOf(syntax().body));
@@ -68,15 +68,15 @@ export function readSource(path: string, text: string): SourceFile {
   };
 }
 
-function once<Value>(make: () => Value): () => Value {
-  let made: { readonly value: Value } | undefined;
+function once<Value>(create: () => Value): () => Value {
+  let created: { readonly value: Value } | undefined;
   return () => {
-    made ??= { value: make() };
-    return made.value;
+    created ??= { value: create() };
+    return created.value;
   };
 }
 
-/** The imports of a file that stay within the repository (`./x.js` means `./x.ts`, `./x.cjs` `./x.cts`). */
+/** The relative imports of a file; `./x.js` resolves to `./x.ts`, and `./x.cjs` to `./x.cts`. */
 export function localImports({ path, imports }: SourceFile): LocalImport[] {
   return imports.flatMap(({ specifier }) => {
     if (specifier === undefined || !specifier.startsWith('.')) return [];
@@ -84,7 +84,7 @@ export function localImports({ path, imports }: SourceFile): LocalImport[] {
   });
 }
 
-/** The names of packages that a file imports, built-in modules and this package left out. */
+/** The packages that a file imports, except built-in modules and this package. */
 export function packageImports({ imports }: SourceFile): string[] {
   return imports.flatMap(({ specifier }) => {
     if (specifier === undefined || /^(\.|node:|toolwright(\/|$))/.test(specifier)) return [];
@@ -96,5 +96,5 @@ export function packageImports({ imports }: SourceFile): string[] {
 function targetOf(path: string, specifier: string): string {
   const target = posix.normalize(posix.join(posix.dirname(path), specifier));
   const source = target.replace(/\.(c?)js$/, '.$1ts');
-  return isThere(source) ? source : target;
+  return pathExists(source) ? source : target;
 }

@@ -1,4 +1,4 @@
-// The rules that parse all sources, as one file, so that the sources are parsed once: `npm test` runs this one.
+// All rules that parse the sources, in one file, so that `npm test` parses the sources only once.
 import './architecture.test.js';
 import './doc-examples.test.js';
 import './optional-packages.test.js';
