@@ -251,12 +251,13 @@ function redirected(
 export type HostPattern = string;
 
 /** Whether a host pattern is valid. */
-function isHostPattern(pattern: unknown): boolean {
+export function isHostPattern(pattern: unknown): boolean {
   if (typeof pattern !== 'string') return false;
   const plain = pattern.startsWith('*.') ? pattern.slice(2) : pattern;
   if (!URL.canParse(`http://${plain}/`)) return false;
   const { pathname, username, search, hash, hostname } = new URL(`http://${plain}/`);
-  return pathname === '/' && username === '' && search === '' && hash === '' && !hostname.includes('*');
+  if (pathname !== '/' || username !== '' || search !== '' || hash !== '') return false;
+  return !/\*|^\.|\.\./.test(hostname);
 }
 
 /** Whether one of the patterns matches the host of a URL. */

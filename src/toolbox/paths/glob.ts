@@ -7,8 +7,9 @@ const MOST_ALTERNATIVES = 256;
 
 /**
  * Matches paths with `/` against a pattern: `*` and `?` within a name, `**` for any number of folders, `[a-z]`, `[!a]`,
- * `{a,b}` and `\` before a literal character. Names that start with a dot are not special. Patterns come from models:
- * unlike picomatch's, these regular expressions never backtrack, and take linear time.
+ * `{a,b}` and `\` before a literal character; with `/` at the end, a folder and its contents. Names that start with a
+ * dot are not special. Patterns come from models: unlike picomatch's, these regular expressions never backtrack, and
+ * take linear time.
  *
  * @throws Error if the pattern is too long or has too many alternatives.
  */
@@ -26,16 +27,20 @@ export function globReaches(pattern: string): (path: string) => boolean {
 
 /** A pattern that matches only this path. */
 export function globLiteral(path: string): string {
-  return path.replace(/[*?[\]{}\\]/g, '\\$&');
+  return path.replace(/[*?[\]{}\\]|^[~$!\s]|\s$/g, '\\$&');
 }
 
-/** Option rule for a path pattern. `..` is refused, because it would match nothing. */
+/** Syntax of shells and of ignore files, which a pattern does not have: `~/a`, `$HOME/a`, `!a`; and outer spaces. */
+const FOREIGN_SYNTAX = /^(?:~[\w-]*(?:\/|$)|\$\{?[A-Z_]+\}?(?:\/|$)|!|\s)|(?<!\\)\s$/;
+
+/** Option rule for a path pattern. Patterns that would match nothing are refused. */
 export const PATH_PATTERN: OptionRule = {
   accepts: (value) => {
-    const names = ifPossible(() => alternativesOf(String(value)).flat());
-    return FILLED_TEXT.accepts(value) && names?.includes('..') === false;
+    const alternatives = ifPossible(() => expanded(String(value)));
+    if (!FILLED_TEXT.accepts(value) || alternatives === undefined) return false;
+    return alternatives.every((one) => !one.split('/').includes('..') && !FOREIGN_SYNTAX.test(one));
   },
-  fix: "a pattern without '..': 'src/**', or '/srv/keys/**' for paths outside of the folder",
+  fix: "a pattern without '..', '~', variables and '!': 'src/**', or '/srv/keys/**' for paths outside of the folder",
   schema: { type: 'string', pattern: '\\S' },
 };
 
@@ -53,8 +58,18 @@ export function textMatcher(pattern: string): (text: string) => boolean {
 const BRACES = /(?<before>(?:\\.|[^\\])*?)\{(?<choices>(?:\\.|[^\\{},])*(?:,(?:\\.|[^\\{},])*)+)\}/suy;
 const COMMA = /(?<=(?:^|[^\\])(?:\\\\)*),/su;
 
-/** Expands braces; each alternative is a list of names. */
+/** The alternatives of a pattern, each as a list of names. */
 function alternativesOf(pattern: string): readonly (readonly string[])[] {
+  return expanded(pattern).map((one) =>
+    one
+      .replace(/\/$/, '/**')
+      .split('/')
+      .filter((name) => name !== '' && name !== '.'),
+  );
+}
+
+/** Expands braces. */
+function expanded(pattern: string): readonly string[] {
   if (pattern.length > MOST_CHARACTERS)
     throw new Error(`The pattern is too long: ${pattern.length} characters, at most ${MOST_CHARACTERS}.`);
   const open = [pattern];
@@ -69,7 +84,7 @@ function alternativesOf(pattern: string): readonly (readonly string[])[] {
     if (open.length + done.length > MOST_ALTERNATIVES)
       throw new Error(`The pattern has more than ${MOST_ALTERNATIVES} alternatives.`);
   }
-  return done.map((one) => one.split('/').filter((name) => name !== '' && name !== '.'));
+  return done;
 }
 
 /** A regular expression for a path in which each name ends with `/`. */

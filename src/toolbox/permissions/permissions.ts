@@ -15,6 +15,7 @@ import {
   FILLED_TEXT,
   FUNCTION,
   listOf,
+  type OptionFault,
   type OptionRule,
   objectOf,
   oneOf,
@@ -26,6 +27,7 @@ import {
   TEXT,
 } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
+import { isHostPattern } from '../network/web-access.js';
 import { foldedPath, ifPossible, PROTECTED_NAMES } from '../paths/folder-path.js';
 import { globLiteral, globMatcher, globReaches, PATH_PATTERN, textMatcher } from '../paths/glob.js';
 
@@ -147,7 +149,8 @@ export type Permission = 'allow' | 'ask' | 'deny';
 
 /**
  * A rule about calls; all of its conditions must match. A rule with `action`, `path`, `command` or `host` applies to
- * each resource that a call would access, a rule without them to the call as a whole.
+ * each resource that a call would access, a rule without them to the call as a whole. A rule has at most one of `path`,
+ * `command` and `host`, because a resource is only one of them.
  *
  * @example
  * ```ts
@@ -184,23 +187,61 @@ const PATTERN: OptionRule = {
   schema: { type: 'string', pattern: '\\S' },
 };
 
+/** The pattern of a host may have `*` anywhere; with a name or a number for it, it must be a host. */
+const HOST_PATTERN: OptionRule = {
+  accepts: (value) =>
+    FILLED_TEXT.accepts(value) &&
+    ['x', '1'].some((text) => isHostPattern(withBrackets(String(value)).replaceAll('*', text))),
+  fix: "the name of a host, without scheme and path: 'example.com' or '*.example.com'",
+  schema: { type: 'string', pattern: '\\S' },
+};
+
 const EXAMPLE = "{ decision: 'allow', path: 'src/**' }";
+
+const CONDITIONS = objectOf<PermissionRule>(
+  {
+    decision: required(oneOf('allow', 'ask', 'deny')),
+    tool: PATTERN,
+    arguments: RECORD,
+    action: oneOf('read', 'write', 'run', 'open', 'unknown'),
+    path: PATH_PATTERN,
+    command: FILLED_TEXT,
+    host: HOST_PATTERN,
+    reason: TEXT,
+  },
+  { fix: EXAMPLE, meant: { allow: "decision: 'allow'", deny: "decision: 'deny'" } },
+);
+
+/** The actions of the resources that a condition can match. */
+const ACTIONS_OF = { path: ['read', 'write', 'run'], command: ['run'], host: ['open', 'run'] } as const;
+
+/** Conditions that no resource fulfils together. */
+function contradictionIn(rule: unknown, option: string): readonly OptionFault[] {
+  if (!isRecord(rule)) return [];
+  const { action } = rule;
+  const given = (['path', 'command', 'host'] as const).filter((name) => rule[name] !== undefined);
+  const [name, other] = given;
+  if (name === undefined) return [];
+  if (other !== undefined) {
+    const problem = `${option} has ${given.join(' and ')}, which no resource fulfils together`;
+    return [{ option, problem, fix: `a rule with ${name}, and a rule with ${other}` }];
+  }
+  const actions: readonly unknown[] = ACTIONS_OF[name];
+  if (action === undefined || actions.includes(action)) return [];
+  const problem = `${option} has action '${action}' and ${name}, which no resource fulfils together`;
+  return [{ option, problem, fix: `action: ${actions.map((one) => `'${one}'`).join(' or ')}, or no action` }];
+}
 
 /** Option rule for lists of rules. */
 const RULES: OptionRule = listOf(
-  objectOf<PermissionRule>(
-    {
-      decision: required(oneOf('allow', 'ask', 'deny')),
-      tool: PATTERN,
-      arguments: RECORD,
-      action: oneOf('read', 'write', 'run', 'open', 'unknown'),
-      path: PATH_PATTERN,
-      command: FILLED_TEXT,
-      host: PATTERN,
-      reason: TEXT,
-    },
-    { fix: EXAMPLE, meant: { allow: "decision: 'allow'", deny: "decision: 'deny'" } },
-  ),
+  {
+    ...CONDITIONS,
+    accepts: (value) => CONDITIONS.accepts(value) && contradictionIn(value, '').length === 0,
+    explain: (value, option) => [
+      ...(CONDITIONS.explain?.(value, option) ?? []),
+      ...contradictionIn(value, option),
+    ],
+  },
   `[${EXAMPLE}]`,
 );
 
@@ -302,7 +343,6 @@ function valueMatcher(wanted: unknown): (value: unknown) => boolean {
   return (value) => JSON.stringify(plainJson(value)) === text;
 }
 
-/** The first of `path`, `command` and `host` that the rule contains decides. */
 function accessMatcher(rule: PermissionRule): (access: ResourceAccess) => Fit {
   const isStrict = rule.decision === 'allow';
   const { action } = rule;
@@ -364,9 +404,13 @@ function hostOf(url: string): { readonly host: string; readonly port: string } |
   return { host, port: port || (isOther ? '' : (PORTS.get(protocol) ?? '')) };
 }
 
+/** An IPv6 address in brackets, as in URLs. */
+function withBrackets(pattern: string): string {
+  return /^[^[\]]*:[^[\]]*:[^[\]]*$/.test(pattern) ? `[${pattern}]` : pattern;
+}
+
 function plainPattern(pattern: string): string {
-  const address = /^[^[\]]*:[^[\]]*:[^[\]]*$/.test(pattern) ? `[${pattern}]` : pattern;
-  const [, name = '', port = ''] = /^(.*?)(:[\d*]+)?$/.exec(address) ?? [];
+  const [, name = '', port = ''] = /^(.*?)(:[\d*]+)?$/.exec(withBrackets(pattern)) ?? [];
   const read = (text: string) => (/[*?\\]/.test(text) ? undefined : hostOf(`http://${text}`)?.host);
   const labels = name.split('.').map((label) => (/[^ -~]/.test(label) ? (read(label) ?? label) : label));
   return (read(name) ?? labels.join('.').replace(/\.$/, '')) + port;

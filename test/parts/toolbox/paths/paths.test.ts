@@ -104,6 +104,10 @@ describe('globMatcher', () => {
   test.each([
     ['**', '.', true],
     ['src/**', 'src', true],
+    ['src/', 'src', true],
+    ['src/', 'src/a/b', true],
+    ['{a,b}/', 'b/c', true],
+    ['src/', 'srcs', false],
     ['src/**', 'srcs/a', false],
     ['**/.env*', 'a/.env.local', true],
     ['*', '.env', true],

@@ -467,6 +467,73 @@ describe('Permissions', () => {
     expect(() => new Permissions({ mode: 'yolo' as never })).toThrow(/mode is 'yolo'/);
     expect(() => new Permissions({ rules: undefined })).toThrow(/rules is there, but undefined/);
   });
+
+  test.each([
+    { host: 'http://evil.test' },
+    { host: 'http://evil.test:80' },
+    { host: 'https://*.evil.test' },
+    { host: 'evil.test/x' },
+    { host: ' evil.test' },
+    { host: '.evil.test' },
+    { host: 'evil..test' },
+    { host: 'a@evil.test' },
+    { path: '~/.ssh/**' },
+    { path: '~root/.ssh/**' },
+    { path: '{src,~/.ssh}/**' },
+    { path: '$HOME/.ssh/**' },
+    { path: '${HOME}/.ssh/**' },
+    { path: '!secret/**' },
+    { path: ' secret/**' },
+    { path: 'secret/** ' },
+  ])('refuses %j, which would match nothing', (about) => {
+    const [name] = Object.keys(about);
+    for (const option of ['rules', 'folderRules'])
+      expect(() => new Permissions({ [option]: [rule('deny', about)] })).toThrow(`${option}[0].${name} is`);
+  });
+
+  test('accepts each form of a host and of an odd file name', async () => {
+    for (const host of [
+      '*',
+      '*evil.test',
+      'evil.*',
+      '10.*',
+      '10.*.3.4',
+      'evil.test:*',
+      '[::1]:80',
+      '*.é.test',
+    ])
+      expect(() => new Permissions({ rules: [rule('deny', { host })] })).not.toThrow();
+    for (const path of ['a~', '~$a.docx', '$user/**', '\\~/a', '\\!a', '/srv/keys/', 'a\\ '])
+      expect(() => new Permissions({ rules: [rule('deny', { path })] })).not.toThrow();
+    for (const path of ['~/a', '!a', '$HOME/a', ' a', 'a ']) {
+      const permissions = new Permissions();
+      for (const about of rulesOfYes('do_it', {}, [write(path)]))
+        permissions.remember(about, { session: 's' });
+      expect((await verdictBy(permissions, [write(path)], { conversationId: 's' })).decision).toBe('allow');
+    }
+  });
+
+  test('a path that ends with a slash is the folder and its contents', async () => {
+    const options = { rules: [rule('deny', { path: '/srv/keys/' }), rule('deny', { path: 'secret/' })] };
+    for (const path of ['/srv/keys', '/srv/keys/a', 'secret', 'secret/a/b'])
+      expect((await verdictOf(options, [run('cat x', path)])).decision).toBe('deny');
+    expect((await verdictOf(options, [read('secrets')])).decision).toBe('allow');
+  });
+
+  test.each([
+    [{ path: 'src/**', command: 'npm test' }, 'path and command'],
+    [{ path: 'src/**', host: 'a.test' }, 'path and host'],
+    [{ command: 'npm test', host: 'a.test' }, 'command and host'],
+    [{ action: 'write', command: 'npm test' }, "action 'write' and command"],
+    [{ action: 'open', path: 'src/**' }, "action 'open' and path"],
+    [{ action: 'read', host: 'a.test' }, "action 'read' and host"],
+    [{ action: 'unknown', command: 'npm test' }, "action 'unknown' and command"],
+  ] as const)('refuses a rule with conditions that no resource fulfils together: %j', (about, named) => {
+    const problem = `rules[0] has ${named}, which no resource fulfils together`;
+    for (const decision of ['allow', 'ask', 'deny'] as const)
+      expect(() => new Permissions({ rules: [{ decision, ...about }] })).toThrow(problem);
+    expect(() => new Permissions().remember(about, { session: 's' })).toThrow(problem);
+  });
 });
 
 describe('a remembered approval', () => {
