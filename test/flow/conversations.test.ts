@@ -243,7 +243,7 @@ function describeFleet(fleet: () => Fleet): void {
 
   test('an owner that is undefined or empty is rejected, and no conversation is created', async () => {
     const conversations = fleet().open({ takesTurns: false });
-    const fault = { option: 'owner', problem: 'owner is there, but undefined' };
+    const fault = { option: 'owner', problem: 'owner is undefined' };
     const refused = { code: 521, faults: [expect.objectContaining(fault)] };
     await expect(conversations.prompt('c1', 'Hi', { owner: undefined })).rejects.toMatchObject(refused);
     await expect(conversations.answer('c1', [], { owner: undefined })).rejects.toMatchObject(refused);

@@ -164,7 +164,7 @@ describe('checkpoint', () => {
     ).rejects.toMatchObject({
       code: 517,
       message:
-        "The store has a run 'r' already, and this one was not begun: give it another runId, or see with store.read('r') what became of the other.",
+        "The store already has a run 'r', so this run was not started: give it another runId, or read the outcome of the other run with store.read('r').",
     });
     expect(config.store.read('r')).toEqual(before);
   });

@@ -218,7 +218,7 @@ describe.each([undefined, null])(
     test('defineTool', () => {
       const declare = () => defineTool({ name: 't', description: 'd', parameters: schema, execute });
       expect(faultsOf(declare)).toEqual([`defineTool("t"), its \`parameters\` are ${parameters}`]);
-      expect(declare).toThrow(/a file that imports this one, and is not loaded yet/);
+      expect(declare).toThrow(/a file that imports this one and is not loaded yet/);
       expect(defineTool({ name: 't', description: 'd', execute }).parameters).toMatchObject({
         type: 'object',
       });

@@ -75,7 +75,7 @@ describe('a wrong argument is reported with the right one', () => {
     [
       'a view with an undefined list',
       () => new ToolRegistry().view({ allow: undefined }),
-      'allow is there, but undefined',
+      'allow is undefined',
     ],
     [
       'a function’s parameters as an object',
@@ -298,8 +298,8 @@ test('faults with the same causes and the same fix print them once', () => {
 });
 
 test.each([
-  ['nothing', undefined, 'what defineTool takes is undefined'],
-  ['null', null, 'what defineTool takes is null'],
+  ['nothing', undefined, 'defineTool needs an object, not undefined'],
+  ['null', null, 'defineTool needs an object, not null'],
   ['no name', {}, 'it has no name'],
   ['a name that is a number', { name: 7, description: 'Seven' }, 'it has no name'],
 ])('defineTool rejects %s with a declaration error', (_, options, problem) => {

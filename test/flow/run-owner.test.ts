@@ -135,7 +135,7 @@ describe.each(resumeFunctions)('%s', (_name, resume) => {
 
   test.each(NOBODY)('refuses the owner %j, which all requests without a user would share', async (owner) => {
     const { config } = setup({ content: 'Done.' });
-    const problem = `owner is ${JSON.stringify(owner)}, which is nobody`;
+    const problem = `owner is ${JSON.stringify(owner)}, which identifies no owner`;
     const invalid = { name: 'InvalidOptions', faults: [{ option: 'owner', problem }] };
     await expect(runToolLoop(config, hello, { owner })).rejects.toMatchObject(invalid);
     const run = await runToolLoop(config, hello);

@@ -15,7 +15,7 @@ import { z } from 'zod';
 
 const missing = undefined as never;
 const execute = () => 'ran';
-const NOT_LOADED = 'the schema comes from a file that imports this one, and is not loaded yet';
+const NOT_LOADED = 'the schema comes from a file that imports this one and is not loaded yet';
 
 function faultsOf(declare: () => unknown) {
   try {
@@ -141,7 +141,7 @@ test('defineTool refuses `execute: undefined` instead of making a client tool', 
     {
       problem: 'its `execute` is undefined',
       causes: expect.arrayContaining([expect.stringContaining('is not loaded yet')]),
-      fix: expect.stringContaining('no `execute` where the client executes it'),
+      fix: expect.stringContaining('no `execute` if the client executes it'),
     },
   ]);
   expect(defineTool({ name: 't', description: 'd' }).execution).toBe('client');

@@ -54,7 +54,7 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
     'an approval as text',
     { approval: 'yes' },
     "approval is 'yes'",
-    'approval: true, false, a function that says which, or { when, title, … }',
+    'approval: true, false, a function that returns either, or { when, title, … }',
   ],
   [
     'a negative number of retries',
@@ -84,14 +84,14 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
   [
     'a backoff without attempts',
     { background: { backoff: { type: 'fixed', delay: 1000 } } },
-    'background.backoff is the pause before another attempt, and without attempts there is one',
+    'background.backoff is the pause between attempts, but without attempts there is only one',
     'background.attempts: 3; or no backoff',
   ],
   [
     'a delay of more than ten years',
     { background: { delay: 1e15 } },
     'background.delay is 1000000000000000',
-    'background.delay: milliseconds from 0 to 315,360,000,000, which are ten years',
+    'background.delay: milliseconds from 0 to 315,360,000,000 (ten years)',
   ],
   [
     'too many attempts',
@@ -150,7 +150,10 @@ test.each<[string, () => unknown]>([
   ],
 ])('%s reports that a client tool has no background work', (_by, declare) => {
   expect(told(declare)).toEqual([
-    ['its `background` means nothing: the client executes it', expect.stringContaining('no `background`')],
+    [
+      'its `background` has no effect, because the client executes it',
+      expect.stringContaining('no `background`'),
+    ],
   ]);
 });
 
@@ -170,7 +173,7 @@ test.each<[string, (wrong: object) => unknown]>([
     expect(problem).toContain(`did you mean \`${name}\`?`);
   }
   expect(told(() => declare({ approval: undefined }))).toEqual([
-    ['approval is there, but undefined', expect.stringContaining('or no approval at all')],
+    ['approval is undefined', expect.stringContaining('or no approval at all')],
   ]);
 });
 
@@ -237,12 +240,12 @@ test('discoverTools lists the valid options of @Tool for an unknown one', () => 
 
 test.each([[5], [null], [['x']]])('discoverTools reports @Tool(%j)', (options) => {
   expect(told(() => discoverTools({ toolsets: [toolsetOf(options)] }))).toEqual([
-    [expect.stringContaining('what @Tool takes is '), expect.stringContaining('an object of options')],
+    [expect.stringContaining('@Tool needs an object, not '), expect.stringContaining('an object of options')],
   ]);
 });
 
 test.each<[unknown, string]>([
-  ['shop', "what @Toolset takes is 'shop'"],
+  ['shop', "@Toolset needs an object, not 'shop'"],
   [{ scope: 'request' }, "scope is 'request'"],
   [{ prefix: false }, 'prefix is false'],
   [{ container: {} }, 'container is not an option of @Toolset'],

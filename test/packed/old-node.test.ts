@@ -21,7 +21,7 @@ const OLD = (process.env.PATH ?? '')
 test('the oldest supported Node is that of package.json', () => {
   const oldest = engines.node.replace('>=', '');
   expect(oldNode(`${oldest}.0`)).toBeUndefined();
-  expect(oldNode('22.12.9')).toBe(`toolwright needs Node ${oldest} or newer, this is 22.12.9`);
+  expect(oldNode('22.12.9')).toBe(`toolwright needs Node ${oldest} or newer; this is 22.12.9`);
   expect(oldNode('20.20.2')).toBeDefined();
   expect(oldNode('24.0.0')).toBeUndefined();
 });
@@ -30,7 +30,7 @@ const describeOldNode = OLD === undefined ? describe.skip : describe;
 
 describeOldNode('an older Node [needs OldNode]', () => {
   const version = OLD === undefined ? '' : run(OLD, ['--version']).out.trim().slice(1);
-  const line = `toolwright needs Node 22.13 or newer, this is ${version}`;
+  const line = `toolwright needs Node 22.13 or newer; this is ${version}`;
 
   test.each([['--version'], ['generate'], ['list', 'tools.js']])(
     'the command %s exits with a one-line error',

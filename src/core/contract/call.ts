@@ -89,11 +89,12 @@ function saysNothing(value: unknown): boolean {
  */
 export const OWNER: OptionRule = {
   accepts: (value) => membersNotJson(value, '', []).length === 0 && !isNobody(value),
-  fix: "JSON that says who it is: { user: 'u1' }",
+  fix: "JSON that identifies the owner: { user: 'u1' }",
   explain: (value, option) => {
     const odd = membersNotJson(value, option, []);
     // An id that was not found, as in `session.user ?? null`, would make all users without an id one owner.
-    const problems = odd.length > 0 ? odd : [`${option} is ${JSON.stringify(value)}, which is nobody`];
+    const problems =
+      odd.length > 0 ? odd : [`${option} is ${JSON.stringify(value)}, which identifies no owner`];
     return problems.map((problem) => ({ option, problem, fix: `${option}: ${OWNER.fix}` }));
   },
 };

@@ -172,12 +172,13 @@ function problemsOf(hook: Fields): readonly string[] {
   const { name, onlyReads } = hook;
   const problems = [
     ...unknown.map(
-      (key) => `has \`${key}\`, which is nothing of a hook: ${MOMENTS.join(', ')}, name, onlyReads`,
+      (key) => `has the unknown key \`${key}\`; a hook has ${MOMENTS.join(', ')}, name, onlyReads`,
     ),
     ...wrong.map((key) => `has a \`${key}\` that is not a function`),
   ];
-  if (isEmpty) problems.push('has none of the functions of a hook');
-  if (name !== undefined && !FILLED_TEXT.accepts(name)) problems.push('has a `name` that is not a text');
+  if (isEmpty) problems.push('has no function of a hook');
+  if (name !== undefined && !FILLED_TEXT.accepts(name))
+    problems.push('has a `name` that is not a non-empty string');
   if (onlyReads !== undefined && !BOOLEAN.accepts(onlyReads))
     problems.push('has an `onlyReads` that is not true or false');
   return problems;

@@ -172,5 +172,5 @@ export const CHECKPOINT_STORE = withMethods(
     ...['save', 'load', 'claim', 'renew', 'release', 'remove'],
     ...['begin', 'append', 'checkpoint', 'end', 'claimLost', 'seize', 'read', 'list', 'removeOlderThan'],
   ],
-  "a store that keeps runs under way: new SqliteRunStore({ path: 'runs.sqlite' })",
+  "a store that supports checkpoints: new SqliteRunStore({ path: 'runs.sqlite' })",
 );

@@ -251,7 +251,7 @@ export const RUN_ID: OptionRule = storedText(528);
 
 /** Stores cannot save U+0000, and lone surrogates would become equal. */
 function storedText(mostBytes: number): OptionRule {
-  const fix = `a text that is not empty, of at most ${mostBytes} bytes, without U+0000 and lone surrogates: 'order-7'`;
+  const fix = `a non-empty string of at most ${mostBytes} bytes, without U+0000 and lone surrogates: 'order-7'`;
   return {
     accepts: (value) =>
       FILLED_TEXT.accepts(value) &&

@@ -85,7 +85,7 @@ export const keepsSchedules = storeWith<StoreWithSchedules>('schedules', [
 /** The rule for options that require a store with schedules. */
 export const STORE_WITH_SCHEDULES = {
   accepts: keepsSchedules,
-  fix: "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps schedules",
+  fix: "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that supports schedules",
 };
 
 /** The subject that a schedule counts for, as text: its owner, or its conversation if it has no owner. */

@@ -80,7 +80,7 @@ export class ToolResult {
   /** Reads the output of `JSON.stringify`. */
   static fromJSON(json: SerializedToolResult): ToolResult {
     if (!isObject(json))
-      throw new TypeError('ToolResult.fromJSON takes what JSON.stringify wrote of a result');
+      throw new TypeError('ToolResult.fromJSON takes a result as JSON.stringify writes it');
     return new ToolResult({
       forLLM: json.for_llm,
       forUser: json.for_user,

@@ -7,7 +7,10 @@ const DEFAULT_PAGE = 100;
 const LARGEST_PAGE = 1000;
 
 const PLACES = {
-  after: { accepts: (value: unknown) => placeOf(value) !== undefined, fix: 'the `next` of a page' },
+  after: {
+    accepts: (value: unknown) => placeOf(value) !== undefined,
+    fix: 'the `next` of the previous page',
+  },
   limit: {
     accepts: (value: unknown) =>
       Number.isInteger(value) && Number(value) >= 1 && Number(value) <= LARGEST_PAGE,

@@ -21,7 +21,7 @@ export function checkAge(ageMs: number): void {
 export function refusedSave(runId: string): ToolwrightError {
   return new ToolwrightError(
     'RunClaimed',
-    `Run '${runId}' is claimed, running or ended, or the store has a newer state of it, or another of the same revision.`,
+    `Run '${runId}' cannot be saved: it is claimed, running or ended, or the store has a newer state of it, or another state of the same revision.`,
   );
 }
 
@@ -29,7 +29,7 @@ export function refusedSave(runId: string): ToolwrightError {
 export function refusedBegin(runId: string): ToolwrightError {
   return new ToolwrightError(
     'RunClaimed',
-    `The store has a run '${runId}' already, and this one was not begun: give it another runId, or see with store.read('${runId}') what became of the other.`,
+    `The store already has a run '${runId}', so this run was not started: give it another runId, or read the outcome of the other run with store.read('${runId}').`,
   );
 }
 

@@ -80,7 +80,7 @@ export function ofAnotherCopy(wanted: abstract new (...args: never) => object) {
   return (value: unknown, option: string) => {
     if (!isObject(value) || value instanceof wanted) return [];
     if (value.constructor?.name !== wanted.name) return [];
-    const problem = `${option} is a ${wanted.name}, but one of another copy of toolwright`;
-    return [{ option, problem, fix: 'one copy for all who use it: `npm ls toolwright` lists them' }];
+    const problem = `${option} is a ${wanted.name} of another copy of toolwright`;
+    return [{ option, problem, fix: 'a single copy of toolwright: `npm ls toolwright` lists all copies' }];
   };
 }

@@ -30,7 +30,7 @@ function withLock<T>(lock: string, work: (isHeld: () => boolean) => T): T {
     if (holder !== seen) since = now;
     seen = holder;
     if (now - begun > PATIENCE_MS)
-      throw new Error(`${lock} is held by other processes. Where none of them runs, remove it.`);
+      throw new Error(`Other processes hold ${lock}. If none of them is running, remove it.`);
     if (holder !== undefined && (isOfDeadProcess(holder) || now - since > RESPECTED_MS))
       // One process at a time breaks an abandoned lock. It reads the lock again, so that it never removes a new one.
       withLock(`${lock}.break`, () => textOf(lock) === holder && rmSync(lock, { force: true }));

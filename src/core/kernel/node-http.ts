@@ -57,7 +57,7 @@ export async function respond(
   const outgoing = rawResponseOf(response);
   const gone = new AbortController();
   outgoing.on('close', () => {
-    if (!outgoing.writableFinished) gone.abort(new Error('the client went away'));
+    if (!outgoing.writableFinished) gone.abort(new Error('the client disconnected'));
   });
   try {
     await writeResponse(await handle(gone.signal), outgoing);
@@ -71,7 +71,7 @@ export async function respond(
 const BODY_READ_BEFORE = {
   code: 'body_read_before',
   message:
-    'the body was read before it came here, and `body` of the request is not there. Fastify: app.all(path, handler.node), without request.raw',
+    'the body of the request was already read, and the request has no `body`. With Fastify, use app.all(path, handler.node), without request.raw',
 };
 
 /** The underlying request of Node's `http`. */

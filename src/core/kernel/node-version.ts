@@ -6,5 +6,5 @@ export function oldNode(version: string | undefined = process.versions.node): st
   if (version === undefined) return undefined;
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const isOld = major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]);
-  return isOld ? `toolwright needs Node ${OLDEST.join('.')} or newer, this is ${version}` : undefined;
+  return isOld ? `toolwright needs Node ${OLDEST.join('.')} or newer; this is ${version}` : undefined;
 }

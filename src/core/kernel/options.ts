@@ -127,7 +127,7 @@ function isFine(rule: OptionRule, value: unknown, isGiven: boolean): boolean {
 function faultsIn(given: unknown, table: OptionTable, path: string): readonly OptionFault[] {
   if (!isRecord(given)) {
     const fix = `an object of options: ${Array.from(table.rules.keys()).slice(0, 3).join(', ')}, …`;
-    return [{ option: '', problem: `what ${table.of} takes is ${shown(given)}`, fix }];
+    return [{ option: '', problem: `${table.of} needs an object, not ${shown(given)}`, fix }];
   }
   const unknown = Object.keys(given).filter((name) => !table.rules.has(name));
   return [...wrongValues(given, table, path), ...unknown.map((name) => describeUnknown(name, table, path))];
@@ -140,7 +140,7 @@ function describeWrong(option: string, value: unknown, rule: OptionRule): readon
   if (value !== undefined)
     return [{ option, problem: `${option} is ${rule.isSecret ? hidden(value) : shown(value)}`, fix }];
   if (rule.isRequired) return [{ option, problem: `${option} is missing`, fix }];
-  return [{ option, problem: `${option} is there, but undefined`, fix: `${fix}; or no ${option} at all` }];
+  return [{ option, problem: `${option} is undefined`, fix: `${fix}; or no ${option} at all` }];
 }
 
 /** Names of our options in the AI SDK, OpenAI's SDKs and other frameworks. */
@@ -210,7 +210,7 @@ function inWords(value: unknown): string {
 
 function hidden(value: unknown): string {
   if (typeof value !== 'string') return `a ${typeof value}`;
-  return value.trim() === '' ? 'empty' : `a text of ${value.length} characters`;
+  return value.trim() === '' ? 'empty' : `a string of ${value.length} characters`;
 }
 
 /** The rule for an option. */
@@ -245,7 +245,7 @@ export const TEXT: OptionRule = ofType('string', 'a string');
 /** A text that is not blank. */
 export const FILLED_TEXT: OptionRule = {
   accepts: (value) => typeof value === 'string' && value.trim() !== '',
-  fix: 'a string that is not empty',
+  fix: 'a non-empty string',
   schema: { type: 'string', pattern: '\\S' },
 };
 export const FUNCTION: OptionRule = { accepts: (value) => typeof value === 'function', fix: 'a function' };
@@ -253,7 +253,7 @@ export const RECORD: OptionRule = { accepts: isRecord, fix: '{ … }', schema: {
 /** A value that JSON can represent. */
 export const JSON_VALUE: OptionRule = {
   accepts: (value) => plainJson(value) !== undefined,
-  fix: "any JSON: { clerk: 7 }, 'clerk 7'",
+  fix: "any JSON value: { clerk: 7 }, 'clerk 7'",
   schema: {},
 };
 export const LIST: OptionRule = { accepts: Array.isArray, fix: '[…]', schema: { type: 'array' } };
@@ -299,7 +299,7 @@ export const LOGGER: OptionRule = withMethods(
 /** The URL of a server. */
 export const ADDRESS: OptionRule = {
   accepts: (value) => typeof value === 'string' && /^https?:\/\/[^\s/]/i.test(value) && URL.canParse(value),
-  fix: "an address with its scheme: 'http://127.0.0.1:8080/v1'",
+  fix: "a URL with its scheme: 'http://127.0.0.1:8080/v1'",
 };
 /** Headers of requests; errors name invalid headers, never their values. */
 export const HEADERS: OptionRule = {
@@ -312,9 +312,9 @@ export const HEADERS: OptionRule = {
       option: `${option}.${name}`,
       problem:
         typeof given === 'string'
-          ? `${option} has '${name}', which is not a name of a header, or whose text no header can have`
+          ? `${option} has '${name}', whose name or value is not valid in a header`
           : `${option} has '${name}', whose value is ${given === null ? 'null' : `a ${typeof given}`}`,
-      fix: `${option}: { 'x-team': 'shop' }, in which names and values are texts on one line`,
+      fix: `${option}: { 'x-team': 'shop' }, with names and values on one line`,
     }));
   },
 };

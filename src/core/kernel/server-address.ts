@@ -38,16 +38,16 @@ function addressFault(text: string, { schemes, others, hostMayLack }: AddressKin
   if (others?.test(text)) return undefined;
   if (text.trim() === '') return 'is empty';
   const [, scheme, authority = '', rest = ''] = /^([a-z][\w+.-]*):\/\/([^/?#]*)(.*)$/is.exec(text) ?? [];
-  const begins = `does not begin with ${schemes.map((name) => `${name}://`).join(' or ')}`;
+  const begins = `must begin with ${schemes.map((name) => `${name}://`).join(' or ')}`;
   if (scheme === undefined) return begins;
-  if (!schemes.includes(scheme.toLowerCase())) return `${begins}, but with ${scheme}://`;
+  if (!schemes.includes(scheme.toLowerCase())) return `${begins}, not with ${scheme}://`;
   const [mark] = /^(?:#|\/[^?]*(?=@)|\?[^=&]*(?=@))/.exec(rest) ?? [];
-  if (mark !== undefined) return `has a '${mark[0]}' where its host is to be: in a password, ${CODES}`;
+  if (mark !== undefined) return `has a '${mark[0]}' before its host: in a password, ${CODES}`;
   const [, port] = /:([^:\]]*)$/.exec(authority.replace(/.*@/s, '')) ?? [];
   if (port && !/^\d+$/.test(port)) return 'has a port that is not a number';
-  if (Number(port) > HIGHEST_PORT) return `has the port ${port}, and the highest is ${HIGHEST_PORT}`;
+  if (Number(port) > HIGHEST_PORT) return `has the port ${port}; the highest port is ${HIGHEST_PORT}`;
   const read = hostMayLack ? withHost(text) : text;
-  if (!URL.canParse(read)) return 'cannot be read';
+  if (!URL.canParse(read)) return 'is not a valid URL';
   return hostMayLack || new URL(read).hostname !== '' ? undefined : 'names no host';
 }
 

@@ -65,7 +65,7 @@ function classAt(target: unknown): ClassType {
   const found: unknown = typeof target === 'object' && target !== null ? target.constructor : target;
   if (typeof found === 'function' && found !== Object) return found as ClassType;
   throw new TypeError(
-    `Decorators and describeClass need a class, and were given ${target === null ? 'null' : `a value of the type ${typeof target}`}. A class that is undefined is often part of a cycle: its file imports the generated file, or another that imports it.`,
+    `Decorators and describeClass need a class, but received ${target === null ? 'null' : `a value of the type ${typeof target}`}. A class that is undefined is often part of an import cycle: its file imports the generated file, or another file that imports it.`,
   );
 }
 
@@ -264,7 +264,7 @@ export function toolMethods(target: ClassType): readonly InheritedMethod[] {
 export function refuseStandardDecorators(decorator: string, second: unknown): void {
   if (typeof second !== 'object' || second === null || !('kind' in second)) return;
   throw new TypeError(
-    `${decorator} needs "experimentalDecorators": true and "emitDecoratorMetadata": true in tsconfig.json; this file was compiled with standard decorators. A build tool that emits no decorator metadata (esbuild, tsx) needs the first alone, and the types from 'npx toolwright generate', whose file the application imports.`,
+    `${decorator} needs "experimentalDecorators": true and "emitDecoratorMetadata": true in tsconfig.json; this file was compiled with standard decorators. A build tool that emits no decorator metadata (esbuild, tsx) needs only the first option, and the types from 'npx toolwright generate': the application imports the generated file.`,
   );
 }
 

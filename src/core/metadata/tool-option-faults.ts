@@ -78,7 +78,7 @@ function atMost(most: number, rule: OptionRule, fix: string): OptionRule {
 }
 
 // Engines cannot represent later dates: such a job would run immediately, or never.
-const DELAY = atMost(315_360_000_000, PAUSE, 'milliseconds from 0 to 315,360,000,000, which are ten years');
+const DELAY = atMost(315_360_000_000, PAUSE, 'milliseconds from 0 to 315,360,000,000 (ten years)');
 
 const BACKOFF = objectOf<JobBackoff>(
   { type: required(oneOf('fixed', 'exponential')), delay: required(DELAY) },
@@ -89,11 +89,11 @@ const ANY_BACKGROUND = objectOf<BackgroundOptions>(
   {
     attempts: atMost(1_000_000, COUNT, 'a whole number from 1 to 1,000,000'),
     backoff: BACKOFF,
-    priority: atMost(1_000_000, WHOLE, 'a whole number from 0, which goes first, to 1,000,000'),
+    priority: atMost(1_000_000, WHOLE, 'a whole number from 0 (first) to 1,000,000'),
     delay: DELAY,
     queue: JOB_QUEUE,
     concurrency: COUNT,
-    revivals: { ...WHOLE, fix: '0, or how often work of which workers die is tried anew' },
+    revivals: { ...WHOLE, fix: 'how often work is restarted after its worker died: 0 or more' },
   },
   { fix: '{ attempts: 3 }', meant: { retries: 'attempts: …', delayMs: 'delay: …' } },
 );
@@ -110,13 +110,13 @@ const BACKGROUND: OptionRule = {
 /** A pause between attempts that has no effect, because there is only one attempt. */
 function backoffFaults(value: unknown, option: string): readonly OptionFault[] {
   if (!isRecord(value) || value.backoff === undefined || value.attempts !== undefined) return [];
-  const problem = `${option}.backoff is the pause before another attempt, and without attempts there is one`;
+  const problem = `${option}.backoff is the pause between attempts, but without attempts there is only one`;
   return [{ option: `${option}.backoff`, problem, fix: `${option}.attempts: 3; or no backoff` }];
 }
 
 const NEED: OptionRule = {
   accepts: (value) => typeof value === 'boolean' || typeof value === 'function',
-  fix: 'true, false, or a function that says which',
+  fix: 'true, false, or a function that returns either',
 };
 
 const DECISIONS = listOf(oneOf('approve', 'edit', 'refuse'), "['approve', 'refuse']");
@@ -174,7 +174,7 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   sequential: BOOLEAN,
   approval: protecting({
     ...either(APPROVAL, NEED),
-    fix: 'true, false, a function that says which, or { when, title, … }',
+    fix: 'true, false, a function that returns either, or { when, title, … }',
   }),
   background: either(BACKGROUND, BOOLEAN),
   execution: oneOf('server', 'client'),
@@ -343,7 +343,7 @@ function contradictions(options: unknown): readonly OptionFault[] {
   if (options.execution === 'client' && options.background)
     faults.push({
       option: 'background',
-      problem: 'its `background` means nothing: the client executes it',
+      problem: 'its `background` has no effect, because the client executes it',
       fix: 'no `background`; or an `execute` that runs here',
     });
   if (options.public === true && Array.isArray(options.scopes) && options.scopes.length > 0)
@@ -377,7 +377,7 @@ export function unloadedSchemaFaults(options: unknown): readonly UnplacedFault[]
     {
       problem: `its \`parameters\` are ${parameters}`,
       causes: UNLOADED_SCHEMA,
-      fix: 'the schema in a file of its own; or no `parameters` where there are no arguments',
+      fix: 'the schema in its own file; or no `parameters` if there are no arguments',
     },
   ];
 }
@@ -389,14 +389,14 @@ export function unloadedExecuteFaults(options: unknown): readonly UnplacedFault[
     {
       problem: 'its `execute` is undefined',
       causes: unloaded('the function'),
-      fix: 'the function in a file of its own; or no `execute` where the client executes it',
+      fix: 'the function in its own file; or no `execute` if the client executes it',
     },
   ];
 }
 
 function unloaded(what: string): readonly string[] {
   return [
-    `${what} comes from a file that imports this one, and is not loaded yet`,
-    'its name is not exported where it is imported from',
+    `${what} comes from a file that imports this one and is not loaded yet`,
+    'the imported file does not export its name',
   ];
 }

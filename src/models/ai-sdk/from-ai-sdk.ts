@@ -190,7 +190,7 @@ function toProviderOptions(
   if (parallelToolCalls !== undefined) {
     if (PARALLEL.has(family)) own = { parallelToolCalls };
     else if (family === 'anthropic') own = { disableParallelToolUse: !parallelToolCalls };
-    else onUnsupported('parallelToolCalls is not carried to this provider', 'say it in providerOptions');
+    else onUnsupported('parallelToolCalls is not passed to this provider', 'set it in providerOptions');
   }
   // The OpenAI package marks every schema as strict by default, and OpenAI refuses schemas that are not strict.
   const schema = responseFormat?.type === 'json' ? responseFormat.schema : undefined;
@@ -544,8 +544,8 @@ class ModelProvider implements AiSdkProvider {
         {
           where: 'fromAiSdk().chat',
           option: 'model',
-          problem: `the run asks for the model '${request.model}', and fromAiSdk was given ${nameOf(model)}`,
-          fix: `model: '${model.modelId}'; or fromAiSdk((modelId) => …), which chooses by name`,
+          problem: `the run requests the model '${request.model}', but fromAiSdk received ${nameOf(model)}`,
+          fix: `model: '${model.modelId}'; or fromAiSdk((modelId) => …), which selects a model by its name`,
         },
       ]);
     const key = this.#keyOf(model);
@@ -592,7 +592,7 @@ class ModelProvider implements AiSdkProvider {
 
   #warn(model: LanguageModelV4, warnings: readonly SharedV4Warning[] = []): void {
     for (const warning of warnings)
-      this.#reportUnsupported(model, problemOf(warning), 'leave it out, or use another model');
+      this.#reportUnsupported(model, problemOf(warning), 'remove it, or use another model');
   }
 
   /** Every request would repeat the same warnings. */
@@ -653,7 +653,7 @@ const MODEL_FIX = "a language model of AI SDK 7: anthropic('claude-sonnet-5')";
 function faultOf(model: unknown): { readonly problem: string; readonly fix: string } | undefined {
   if (typeof model === 'string')
     return {
-      problem: `model is '${model}', which only the AI SDK’s own functions look up at its gateway`,
+      problem: `model is '${model}', a name that only the AI SDK’s own functions resolve through its gateway`,
       fix: `the model itself: gateway('${model}') of the package ai, or anthropic('…') of @ai-sdk/anthropic`,
     };
   if (!isRecord(model))
@@ -661,7 +661,7 @@ function faultOf(model: unknown): { readonly problem: string; readonly fix: stri
   const { specificationVersion: version, doGenerate, doStream } = model;
   if (version === 'v2' || version === 'v3')
     return {
-      problem: `model follows the specification ${version} of ${version === 'v2' ? 'AI SDK 5' : 'AI SDK 6'}, and not v4`,
+      problem: `model follows the specification ${version} of ${version === 'v2' ? 'AI SDK 5' : 'AI SDK 6'}; v4 is required`,
       fix: 'fromAiSdk(wrapLanguageModel({ model, middleware: [] })) with the function of ai 7; or the version of its package for AI SDK 7',
     };
   if (version !== 'v4' || typeof doGenerate !== 'function' || typeof doStream !== 'function')

@@ -53,7 +53,7 @@ export class OfflineProvider implements LLMProvider {
     const last = Math.max(0, ...earlier.map(({ id }) => Number(/^call_(\d+)$/.exec(id)?.[1] ?? 0)));
     const toolCalls = planned.map((call, index) => ({ id: `call_${last + index + 1}`, ...call }));
     if (toolCalls.length > 0) return { content: '', toolCalls, finishReason: 'tool_calls' };
-    const why = text.length > LONGEST ? `read no more than ${LONGEST} characters` : 'found no tool that fits';
+    const why = text.length > LONGEST ? `can read at most ${LONGEST} characters` : 'found no matching tool';
     return { content: writeAnswer(turn, tools, why), toolCalls, finishReason: 'stop' };
   }
 }

@@ -230,9 +230,9 @@ export class OpenAIProvider implements LLMProvider {
     const said = jsonText(error) || jsonText(jsonRecord(error).message);
     if (said) return `reported an error: ${excerptOf(said)}`;
     if (isCut) return 'ended the stream before the reply was complete; try again';
-    if (Array.isArray(choices)) return 'answered without a choice; try again';
+    if (Array.isArray(choices)) return 'returned no choices; try again';
     const name = this.#api === 'chat' ? 'Chat Completions' : 'Responses';
-    return `answered with no completion; check that it serves ${name} at the base URL`;
+    return `did not return a completion; check that it serves ${name} at the base URL`;
   }
 
   #describe(error: unknown, signal: AbortSignal | undefined): unknown {
@@ -388,7 +388,7 @@ export interface OpenAIProviderOptions extends ClientExtras {
   readonly client?: OpenAI;
 }
 
-const READY_CLIENT = 'client: new OpenAI({ … }), with this option of the client';
+const READY_CLIENT = 'client: new OpenAI({ … }), created with this option';
 
 /** Options that only a manually created client supports. */
 const FOR_CLIENTS: Record<Exclude<keyof ClientOptions, keyof OpenAIProviderOptions>, string> = {

@@ -230,7 +230,7 @@ function inputDelta(callId: string, text: string): readonly LLMStreamPart[] {
 /** Converts a server's failure to an error in the form of the client's. */
 function failureOf({ error, code, message, status }: WireRecord): Error {
   const said = jsonRecord(error ?? { code, message });
-  const text = jsonText(said.message) || `the reply was ${jsonText(status) || 'broken off'}`;
+  const text = jsonText(said.message) || `the reply was ${jsonText(status) || 'interrupted'}`;
   const name = jsonText(said.code);
   return Object.assign(new Error(name === '' ? text : `${name}: ${text}`), { error: said, code: name });
 }

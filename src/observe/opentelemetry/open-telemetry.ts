@@ -226,9 +226,9 @@ const HISTOGRAMS = {
     `${INFERENCE}.duration`,
     's',
     SECONDS,
-    'Duration of requests to models, retries included.',
+    'Duration of requests to models, including retries.',
   ],
-  timeToFirstChunk: [`${INFERENCE}.time_to_first_chunk`, 's', SECONDS, 'Time until a reply begins to come.'],
+  timeToFirstChunk: [`${INFERENCE}.time_to_first_chunk`, 's', SECONDS, 'Time to the first part of a reply.'],
   timePerChunk: [`${INFERENCE}.time_per_output_chunk`, 's', SECONDS, 'Time between two parts of a reply.'],
   inputPerRequest: [`${INFERENCE}.operation.input_tokens`, '{token}', TOKENS, 'Input tokens of one request.'],
   outputPerRequest: [
@@ -237,30 +237,30 @@ const HISTOGRAMS = {
     TOKENS,
     'Output tokens of one request.',
   ],
-  toolDuration: ['gen_ai.execute_tool.duration', 's', SECONDS, 'Duration of calls of tools.'],
+  toolDuration: ['gen_ai.execute_tool.duration', 's', SECONDS, 'Duration of tool calls.'],
   agentDuration: [`${AGENT}.duration`, 's', AGENT_SECONDS, 'Duration of runs.'],
-  agentRequests: [`${AGENT}.inference_calls`, '{inference_call}', COUNTS, 'Requests to models in a run.'],
-  agentCalls: [`${AGENT}.tool_calls`, '{tool_call}', COUNTS, 'Calls of tools in a run.'],
+  agentRequests: [`${AGENT}.inference_calls`, '{inference_call}', COUNTS, 'Requests to models per run.'],
+  agentCalls: [`${AGENT}.tool_calls`, '{tool_call}', COUNTS, 'Tool calls per run.'],
   agentCost: [
     'toolwright.invoke_agent.cost',
     '{cost}',
     COSTS,
-    'Cost of runs, those in their calls included.',
+    'Cost of runs, including the runs in their calls.',
   ],
-  mcpClientDuration: ['mcp.client.operation.duration', 's', MCP_SECONDS, 'Duration of MCP requests, sent.'],
+  mcpClientDuration: ['mcp.client.operation.duration', 's', MCP_SECONDS, 'Duration of sent MCP requests.'],
   mcpServerDuration: [
     'mcp.server.operation.duration',
     's',
     MCP_SECONDS,
-    'Duration of MCP requests, answered.',
+    'Duration of answered MCP requests.',
   ],
 } as const satisfies Readonly<Record<string, HistogramRow>>;
 
 const USAGE = `${INFERENCE}.usage`;
 
 const COUNTERS = {
-  inputTokens: [`${USAGE}.input_tokens`, '{token}', 'Input tokens, those from a cache included.'],
-  outputTokens: [`${USAGE}.output_tokens`, '{token}', 'Output tokens, reasoning included.'],
+  inputTokens: [`${USAGE}.input_tokens`, '{token}', 'Input tokens, including those from a cache.'],
+  outputTokens: [`${USAGE}.output_tokens`, '{token}', 'Output tokens, including reasoning.'],
   cacheRead: [`${USAGE}.cache_read.input_tokens`, '{token}', 'Input tokens that were read from a cache.'],
   cacheWrite: [`${USAGE}.cache_write.input_tokens`, '{token}', 'Input tokens that were written to a cache.'],
   reasoning: [`${USAGE}.reasoning.output_tokens`, '{token}', 'Output tokens of reasoning.'],
@@ -269,7 +269,7 @@ const COUNTERS = {
     '{cost}',
     'Cost of requests to models, by the prices of budgets.',
   ],
-  toolCost: ['toolwright.execute_tool.cost', '{cost}', 'Cost of calls of tools that say theirs.'],
+  toolCost: ['toolwright.execute_tool.cost', '{cost}', 'Cost of tool calls whose tools report it.'],
 } as const;
 
 /** The recorded metrics, named by the GenAI and MCP conventions; names for costs are our own. */

@@ -451,6 +451,6 @@ test('createAgent reports a registry that comes from another copy of the package
   const { ToolRegistry: Another } = { ToolRegistry: class ToolRegistry {} };
   const toolboxes = [new Another()] as never;
   await expect(createAgent({ model: 'm', provider: new OfflineProvider(), toolboxes })).rejects.toThrow(
-    /a ToolRegistry, but one of another copy of toolwright.*npm ls toolwright/s,
+    /a ToolRegistry of another copy of toolwright.*npm ls toolwright/s,
   );
 });

@@ -91,7 +91,7 @@ describe('fromAiSdk: arguments', () => {
     const model = modelOf();
     const provider = fromAiSdk(model);
     await expect(provider.chat({ ...REQUEST, model: 'other' })).rejects.toThrow(
-      "the run asks for the model 'other', and fromAiSdk was given mock-provider/mock-model-id",
+      "the run requests the model 'other', but fromAiSdk received mock-provider/mock-model-id",
     );
     expect(model.doGenerateCalls).toEqual([]);
     expect(provider.itemKey('other')).toBe('ai-sdk.mock-provider/mock-model-id');
@@ -557,7 +557,7 @@ describe('fromAiSdk: warnings and errors', () => {
     await provider.chat(REQUEST);
     await provider.chat(REQUEST);
     const where = 'fromAiSdk (mock-provider/mock-model-id)';
-    const fix = '(leave it out, or use another model)';
+    const fix = '(remove it, or use another model)';
     expect(logger.notes).toEqual([
       `${where}: it does not support topK: not with thinking ${fix}`,
       `${where}: it supports only a part of tools ${fix}`,

@@ -836,18 +836,15 @@ test('a missing --store and a store that does not exist are reported in one line
       '//nobody@127.0.0.1:port/none',
       '--store has a port that is not a number: postgres://user:password@host:5432/database',
     ],
-    ['//u:hidden@127.0.0.1:99999/none', '--store has the port 99999, and the highest is 65535'],
-    [
-      '//u:hid#den@127.0.0.1/none',
-      "--store has a '#' where its host is to be: in a password, '#' is written %23",
-    ],
+    ['//u:hidden@127.0.0.1:99999/none', '--store has the port 99999; the highest port is 65535'],
+    ['//u:hid#den@127.0.0.1/none', "--store has a '#' before its host: in a password, '#' is written %23"],
     [
       '//nobody@127.0.0.1:1/none?sslmode=disable&schma=shop',
       '--store has the unknown parameter ?schma=: did you mean ?schema=',
     ],
     ['/127.0.0.1/none', 'postgres:/… is not supported: give postgres://…, or the path'],
     ['//nobody@127.0.0.1:1/none?schema=%zz', "schema is '%zz'"],
-    ['//hello there', '--store cannot be read'],
+    ['//hello there', '--store is not a valid URL'],
   ]) {
     const { code, error } = await runCommand(['runs', 'list', '--store', `postgres:${where}`], folder);
     expect(code).toBeGreaterThan(0);

@@ -211,9 +211,7 @@ test.each(['hello there', 'orders', 'postgress://u:secret@h/d', 'postgres:/h/d']
 
 test('pgBossEngine reports the problem of a database URL', () => {
   const open = (connection: string) => () => pgBossEngine({ connection });
-  expect(open('localhost')).toThrow('connection does not begin with postgres:// or postgresql://.');
-  expect(open('postgres://h:99999/d')).toThrow('connection has the port 99999, and the highest is 65535');
-  expect(open('postgres://u:secr?et@h/d')).toThrow(
-    "connection has a '?' where its host is to be: in a password,",
-  );
+  expect(open('localhost')).toThrow('connection must begin with postgres:// or postgresql://.');
+  expect(open('postgres://h:99999/d')).toThrow('connection has the port 99999; the highest port is 65535');
+  expect(open('postgres://u:secr?et@h/d')).toThrow("connection has a '?' before its host: in a password,");
 });

@@ -36,8 +36,8 @@ const OPTIONS: readonly [string, unknown, string][] = [
   ['a misspelt model', { modle: 'm' }, 'modle is not an option of ToolwrightModule (did you mean `model`?)'],
   ['an invalid provider', { provider: {} }, 'provider is {}'],
   ['a misspelt policy', { polcy: () => false }, 'did you mean `policy`?'],
-  ['an undefined policy', { policy: undefined }, 'policy is there, but undefined'],
-  ['an undefined owner', { owner: undefined }, 'owner is there, but undefined'],
+  ['an undefined policy', { policy: undefined }, 'policy is undefined'],
+  ['an undefined owner', { owner: undefined }, 'owner is undefined'],
   ['a visible that is a list', { visible: ['a'] }, "visible is ['a']"],
   ['mayAnswer without owner', { mayAnswer: () => true }, 'mayAnswer needs owner'],
   ['exposeErrors that is a string', { exposeErrors: 'yes' }, "exposeErrors is 'yes'"],
@@ -150,7 +150,7 @@ const provider = { chat: async () => ({ content: 'Hi', toolCalls: [], finishReas
 const hello = [{ role: 'user', content: 'Hi' }] as const;
 
 test.each<[string, unknown, string]>([
-  ['null instead of an object', null, 'what a run of ToolwrightService takes is null'],
+  ['null instead of an object', null, 'a run of ToolwrightService needs an object, not null'],
   ['a typo in config', { config: { provider, modle: 'm' } }, 'did you mean `config.model`?'],
   ['an invalid signal in config', { config: { signal: {} } }, 'config.signal is {}'],
   ['an invalid signal', { signal: 5 }, 'signal is 5'],

@@ -47,15 +47,9 @@ test.each(['hello there', 'shop', 'postgress://u:pass@h/d', 'postgres:/h/d', 'po
 );
 
 test.each([
-  [
-    'postgres://u:12#34@h/d',
-    "connectionString has a '#' where its host is to be: in a password, '#' is written %23",
-  ],
-  ['postgres://u:pa ss@h:99999/d', 'connectionString has the port 99999, and the highest is 65535'],
-  [
-    'postgress://h/d',
-    'connectionString does not begin with postgres:// or postgresql://, but with postgress://',
-  ],
+  ['postgres://u:12#34@h/d', "connectionString has a '#' before its host: in a password, '#' is written %23"],
+  ['postgres://u:pa ss@h:99999/d', 'connectionString has the port 99999; the highest port is 65535'],
+  ['postgress://h/d', 'connectionString must begin with postgres:// or postgresql://, not with postgress://'],
   ['', 'connectionString is empty'],
 ])('PostgresRunStore reports the error in the address %j', (connectionString, problem) => {
   expect(() => new PostgresRunStore({ connectionString })).toThrow(problem);

@@ -121,7 +121,7 @@ describe('long messages', () => {
     async (piece) => {
       const { content, toolCalls } = await ask(fillTo(100_000, 'find notes ', piece));
       expect(toolCalls).toEqual([]);
-      expect(content).toContain('read no more than 4000 characters');
+      expect(content).toContain('can read at most 4000 characters');
     },
   );
 

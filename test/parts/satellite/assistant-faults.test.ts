@@ -364,7 +364,7 @@ describe('invalid options of createAssistantHandler', () => {
     [{}, ['provider is missing', 'model is missing']],
     [{ provider }, ['model is missing']],
     [{ provider, model: ' ' }, ["model is ' '"]],
-    [{ provider, model: 'm', token: undefined }, ['token is there, but undefined']],
+    [{ provider, model: 'm', token: undefined }, ['token is undefined']],
     [{ provider, model: 'm', token: ' ' }, ['token is empty']],
     [{ provider, model: 'm', basePath: 'assistant/' }, ['basePath']],
     [{ provider, model: 'm', maxBodyBytes: Number.NaN }, ['maxBodyBytes']],

@@ -215,7 +215,7 @@ describe('Schedules', () => {
     expect(() => new Schedules({ store, maxSchedules: 0 })).toThrow('maxSchedules');
     const schedules = new Schedules({ store });
     const nobodys = { conversationId: 'c', owner: undefined };
-    await expect(schedules.list(nobodys)).rejects.toThrow('owner is there, but undefined');
+    await expect(schedules.list(nobodys)).rejects.toThrow('owner is undefined');
     await expect(schedules.cancel('s', nobodys)).rejects.toMatchObject({ code: 521 });
     const strangers = { conversationId: 'c', owner: { user: null }, text: 'Look', inMinutes: 5 };
     await expect(schedules.add(strangers)).rejects.toMatchObject({ faults: [{ option: 'owner' }] });

@@ -465,7 +465,7 @@ describe('Permissions', () => {
       /rules\[0\]\.decision[\s\S]*pth[\s\S]*rules\[2\]\.path[\s\S]*rules\[3\] allows everything/,
     );
     expect(() => new Permissions({ mode: 'yolo' as never })).toThrow(/mode is 'yolo'/);
-    expect(() => new Permissions({ rules: undefined })).toThrow(/rules is there, but undefined/);
+    expect(() => new Permissions({ rules: undefined })).toThrow(/rules is undefined/);
   });
 
   test.each([
