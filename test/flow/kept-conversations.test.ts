@@ -7,7 +7,7 @@ import { Conversations, defineTool, type LLMProvider, type LLMRequest } from 'to
 import { SqliteConversationStore } from 'toolwright/satellite';
 import { SqliteRunStore } from 'toolwright/stores';
 
-const folder = mkdtempSync(join(tmpdir(), 'kept-conversations-'));
+const folder = mkdtempSync(join(tmpdir(), 'stored-conversations-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /**
@@ -36,7 +36,7 @@ test('Conversations continues a stored conversation: its history, its open turn,
     defineTool({ name: 'look', ...schema, execute: () => 'seen again' }),
     defineTool({ name: 'drop', ...schema, approval: true, execute: () => 'dropped' }),
   ];
-  const store = new SqliteRunStore({ path: fileOf('kept-conversations') });
+  const store = new SqliteRunStore({ path: fileOf('stored-conversations') });
   const budget = { conversation: { tokens: 1_000 }, maxOutputTokens: 50, countTokens: () => 5 };
   const conversations = new Conversations({ store, config: { provider, model: 'm', tools, budget } });
   try {
@@ -79,7 +79,7 @@ test('Conversations continues a stored conversation: its history, its open turn,
 
 test('SqliteConversationStore continues a stored conversation', async () => {
   using store = new SqliteConversationStore({
-    path: fileOf('kept-satellite'),
+    path: fileOf('stored-satellite'),
     expiresAfterMs: Number.POSITIVE_INFINITY,
   });
   const said = { role: 'user', content: 'And then?' } as const;

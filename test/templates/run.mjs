@@ -1,5 +1,5 @@
 // `npm run test:templates`: creates a project from each template of create-toolwright with the packed packages, runs
-// its tests, starts it and uses it. Words choose templates: `npm run test:templates -- nest`.
+// its tests, starts it and uses it. Arguments choose templates: `npm run test:templates -- nest`.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,17 +10,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-/** How each template is used once it has started. */
-const USES = {
+/** Checks of a created project, for each template. */
+const CHECKS = {
   basic: (folder) => {
     expectText(npm(folder, ['start', '--silent']), 'Ada Lovelace');
-    const [show, refund] = questionsOf(folder);
+    const [show, refund] = outputsOfQuestions(folder);
     expectText(show, '"state":"shipped"');
     expectText(refund, 'refund_order({"orderId":"ord_1","reason":"other"})');
   },
   agent: (folder) => {
     expectText(npm(folder, ['start', '--silent']), 'Order tea before Friday');
-    const [list, write] = questionsOf(folder);
+    const [list, write] = outputsOfQuestions(folder);
     expectText(list, 'notes.md');
     expectText(write, "'write_file' was refused: it was not approved");
   },
@@ -77,18 +77,18 @@ const USES = {
     }),
 };
 
-const words = process.argv.slice(2);
+const chosen = process.argv.slice(2);
 const base = mkdtempSync(join(tmpdir(), 'toolwright-templates-'));
 let failed = 0;
 try {
   const toolwright = pack(ROOT, 'toolwright');
   run(base, 'tar', ['-xzf', pack(join(ROOT, 'create'), 'create')]);
-  for (const template of Object.keys(USES).filter((name) => words.length === 0 || words.includes(name)))
+  for (const template of Object.keys(CHECKS).filter((name) => chosen.length === 0 || chosen.includes(name)))
     await tryTemplate(template, toolwright);
 } finally {
   rmSync(base, { recursive: true, force: true });
 }
-console.log(failed === 0 ? 'all templates work' : `${failed} failed`);
+console.log(failed === 0 ? 'All templates work.' : `${failed} failed.`);
 process.exitCode = failed === 0 ? 0 : 1;
 
 async function tryTemplate(template, toolwright) {
@@ -103,7 +103,7 @@ async function tryTemplate(template, toolwright) {
     'npm install': () => npm(folder, ['install', '--no-audit', '--no-fund', '--prefer-offline']),
     'npm test': () => expectText(npm(folder, ['test']), 'fail 0'),
     'npm run typecheck': () => npm(folder, ['run', '--if-present', 'typecheck']),
-    'npm start': () => USES[template](folder),
+    'npm start': () => CHECKS[template](folder),
   };
   for (const [name, step] of Object.entries(steps)) {
     try {
@@ -117,7 +117,7 @@ async function tryTemplate(template, toolwright) {
   }
 }
 
-/** Runs a script of a project that listens, on free ports, and stops it after `use`. */
+/** Starts a script of a project with a server, on free ports, and stops it after `use`. */
 async function whileStarted(folder, use, script = 'start') {
   const [port, pagePort] = [await freePort(), await freePort()];
   const server = spawn('npm', ['run', '--silent', script], {
@@ -128,17 +128,19 @@ async function whileStarted(folder, use, script = 'start') {
   let output = '';
   for (const stream of [server.stdout, server.stderr]) stream.on('data', (chunk) => (output += chunk));
   try {
-    const url = (listened) => `http://127.0.0.1:${listened}`;
-    const listened = script === 'dev' ? [port, pagePort] : [port];
-    while (!(await Promise.all(listened.map((one) => fetch(url(one)))).then(Boolean, () => false))) {
-      if (server.exitCode !== null) throw new Error('it ended before it listened');
+    const urlOf = (usedPort) => `http://127.0.0.1:${usedPort}`;
+    const usedPorts = script === 'dev' ? [port, pagePort] : [port];
+    while (
+      !(await Promise.all(usedPorts.map((usedPort) => fetch(urlOf(usedPort)))).then(Boolean, () => false))
+    ) {
+      if (server.exitCode !== null) throw new Error('The server ended before it accepted connections.');
       await delay(100);
     }
-    await use(url(listened.at(-1)));
+    await use(urlOf(usedPorts.at(-1)));
   } catch (error) {
     throw new Error(`${error.message}\n${output}`);
   } finally {
-    // npm and the program that it started are one group.
+    // npm and the program that it started are in the same process group.
     if (server.exitCode === null) {
       process.kill(-server.pid, 'SIGTERM');
       await once(server, 'exit');
@@ -150,8 +152,8 @@ function pageOf(folder) {
   return readFileSync(join(folder, 'README.md'), 'utf8');
 }
 
-/** What the project prints for each question of its page. Without a terminal it refuses what needs an approval. */
-function questionsOf(folder) {
+/** The outputs for the questions in the README. Without a terminal, calls that need approval are refused. */
+function outputsOfQuestions(folder) {
   const questions = [...pageOf(folder).matchAll(/^npm start -- '(.*?)'/gm)].map(([, question]) => question);
   return questions.map((question) => npm(folder, ['start', '--silent', '--', question]));
 }
@@ -178,7 +180,7 @@ async function freePort() {
   return port;
 }
 
-/** Packs a package, and returns the path of the archive. */
+/** Packs a package and returns the path of the tarball. */
 function pack(folder, name) {
   const target = join(base, `packed-${name}`);
   mkdirSync(target);
@@ -200,5 +202,5 @@ function run(cwd, program, args, { environment = {}, input = '' } = {}) {
     encoding: 'utf8',
   });
   if (status === 0) return stdout + stderr;
-  throw new Error(`${program} ${args.join(' ')} ended with ${error?.message ?? status}\n${stdout}${stderr}`);
+  throw new Error(`${program} ${args.join(' ')} failed with ${error?.message ?? status}\n${stdout}${stderr}`);
 }

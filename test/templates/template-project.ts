@@ -6,14 +6,14 @@ import { NodeProcess } from '../processes/node-process.js';
 import { outputOfNode } from '../processes/run-node.js';
 import { ROOT } from '../structure/repository.js';
 
-/** The templates that listen, and the file that `npm start` runs, relative to the project. */
+/** The templates with a server, and the file that `npm start` runs. */
 const PROGRAMS = { chat: 'server/main.ts', mcp: 'src/http.ts', nest: 'dist/main.js' } as const;
 
 export type TemplateName = keyof typeof PROGRAMS;
 
 /**
- * A project that create-toolwright has made, with the built package and the packages of the repository. The environment
- * may name an installed and built one, `TOOLWRIGHT_TEST_PROJECT`.
+ * A project from a template, with the built package and the packages of the repository; or the installed and built
+ * project in `TOOLWRIGHT_TEST_PROJECT`.
  */
 export class TemplateProject implements Disposable {
   readonly folder: string;
@@ -30,7 +30,7 @@ export class TemplateProject implements Disposable {
     outputOfNode([create, this.folder, '--template', template], { folder: ROOT });
   }
 
-  /** What `npm start` does before it runs the program; without Vite and the Nest CLI, which the repository lacks. */
+  /** The build step of `npm start`, without Vite and the Nest CLI, which the repository does not install. */
   async build(): Promise<void> {
     if (this.#installation === undefined) return;
     if (this.#template === 'chat') return this.#buildPage();
@@ -40,17 +40,17 @@ export class TemplateProject implements Disposable {
     outputOfNode([compiler, '--project', '.'], { folder: this.folder });
   }
 
-  /** What `npx toolwright …` prints. */
-  toolwright(words: readonly string[]): string {
+  /** The output of `npx toolwright …`. */
+  toolwright(args: readonly string[]): string {
     const unpacked = this.#installation?.unpacked ?? join(this.folder, 'node_modules/toolwright');
-    return outputOfNode([join(unpacked, 'dist/src/dev/cli/main.js'), ...words], { folder: this.folder });
+    return outputOfNode([join(unpacked, 'dist/src/dev/cli/main.js'), ...args], { folder: this.folder });
   }
 
   async #buildPage(): Promise<void> {
-    const place = join(this.folder, 'dist');
+    const outdir = join(this.folder, 'dist');
     await build({
       entryPoints: [join(this.folder, 'web/main.tsx')],
-      outdir: place,
+      outdir,
       bundle: true,
       format: 'esm',
       jsx: 'automatic',
@@ -61,10 +61,10 @@ export class TemplateProject implements Disposable {
     const built = page
       .replace('</head>', '<link rel="stylesheet" href="./main.css" /></head>')
       .replace('./main.tsx', './main.js');
-    writeFileSync(join(place, 'index.html'), built);
+    writeFileSync(join(outdir, 'index.html'), built);
   }
 
-  /** Runs the program of `npm start`. */
+  /** Starts the program of `npm start`. */
   start(environment: Readonly<Record<string, string>>): NodeProcess {
     const program = PROGRAMS[this.#template];
     const loader = program.endsWith('.ts') ? ['--import', 'tsx'] : [];

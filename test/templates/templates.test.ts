@@ -8,7 +8,7 @@ import { ROOT } from '../structure/repository.js';
 import { TemplateProject } from './template-project.js';
 
 test.each(['chat', 'mcp', 'nest'] as const)(
-  'the template %s says that its port is taken, and how to choose another',
+  'the template %s reports that its port is taken, and how to choose another',
   async (template) => {
     using project = new TemplateProject(template);
     if (template !== 'chat') await project.build();
@@ -23,7 +23,7 @@ test.each(['chat', 'mcp', 'nest'] as const)(
 );
 
 test.each(['basic', 'nest', 'mcp', 'chat', 'agent'])(
-  'the page of the template %s names scripts and files that exist',
+  'the README of the template %s names existing scripts and files',
   (template) => {
     const read = (path: string) => readFileSync(join(ROOT, 'create/templates', template, path), 'utf8');
     const page = read('README.md');
@@ -35,22 +35,26 @@ test.each(['basic', 'nest', 'mcp', 'chat', 'agent'])(
   },
 );
 
-test('the server of the template chat refuses request targets that are no paths, and goes on', async () => {
+test('the server of the template chat rejects invalid request targets and continues to run', async () => {
   using project = new TemplateProject('chat');
   const port = await freePort();
   await using server = project.start({ PORT: String(port) });
   await server.waitFor(/Chat: http/);
   const statuses = new Map<string, number>();
-  for (const target of [...NO_PATHS, ...NO_CHATS]) statuses.set(target, await statusOf(target, port));
-  const expected = [...NO_PATHS.map((target) => [target, 404]), ...NO_CHATS.map((target) => [target, 400])];
+  for (const target of [...INVALID_PATHS, ...INVALID_CHATS])
+    statuses.set(target, await statusOf(target, port));
+  const expected = [
+    ...INVALID_PATHS.map((target) => [target, 404]),
+    ...INVALID_CHATS.map((target) => [target, 400]),
+  ];
   expect([...statuses]).toEqual(expected);
   expect(server.exitCode).toBeNull();
 });
 
-const NO_PATHS = ['//', '*', 'http://[', 'http://a:b', '/\\\\', '/%', '/%00', '/../package.json'];
-const NO_CHATS = ['/api/chat/%/messages', '/api/chat//stream', '/api/chat'];
+const INVALID_PATHS = ['//', '*', 'http://[', 'http://a:b', '/\\\\', '/%', '/%00', '/../package.json'];
+const INVALID_CHATS = ['/api/chat/%/messages', '/api/chat//stream', '/api/chat'];
 
-/** The status of a request with this very target; `fetch` would normalize it. */
+/** The status of a request with exactly this target, which `fetch` would normalize. */
 async function statusOf(target: string, port: number): Promise<number> {
   const socket = connect(port, '127.0.0.1');
   const cookie = 'session=00000000-0000-4000-8000-000000000000';

@@ -4,29 +4,29 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { type NodeRun, outputOfNode, runNode } from '../processes/run-node.js';
 
-/** Turns the project in a folder into a report: builds it if that is needed, and runs it. */
+/** Builds the project in a folder if needed, runs it and returns its report. */
 export type Toolchain = (folder: string) => string;
 
-/** Every way of building that the manual promises, by name. */
+/** The toolchains that the documentation supports. */
 export const TOOLCHAINS: Readonly<Record<string, Toolchain>> = {
-  'tsc 7.0': (folder) => compiled(folder, 'typescript', ['--singleThreaded']),
+  'tsc 7.0': (folder) => withTsc(folder, 'typescript', ['--singleThreaded']),
   'tsc 7.0 with metadata': (folder) =>
-    compiled(folder, 'typescript', ['--singleThreaded', '--emitDecoratorMetadata']),
-  'tsc 7.1': (folder) => compiled(folder, 'typescript-7.1', ['--singleThreaded']),
-  'tsc 6.0': (folder) => compiled(folder, 'typescript-6.0', []),
-  'tsc 5.9': (folder) => compiled(folder, 'typescript-5.9', []),
-  swc: (folder) => transformed(folder, false),
-  'swc with metadata': (folder) => transformed(folder, true),
-  'esbuild, bundled and minified': bundled,
-  'esbuild, everything in one ESM file': (folder) => alone(folder, 'esm'),
-  'esbuild, everything in one CommonJS file, where no code may be generated': (folder) =>
-    alone(folder, 'cjs', ['--disallow-code-generation-from-strings']),
+    withTsc(folder, 'typescript', ['--singleThreaded', '--emitDecoratorMetadata']),
+  'tsc 7.1': (folder) => withTsc(folder, 'typescript-7.1', ['--singleThreaded']),
+  'tsc 6.0': (folder) => withTsc(folder, 'typescript-6.0', []),
+  'tsc 5.9': (folder) => withTsc(folder, 'typescript-5.9', []),
+  swc: (folder) => withSwc(folder, false),
+  'swc with metadata': (folder) => withSwc(folder, true),
+  'esbuild, bundled and minified': withEsbuild,
+  'esbuild, everything in one ESM file': (folder) => standalone(folder, 'esm'),
+  'esbuild, everything in one CommonJS file, without code generation': (folder) =>
+    standalone(folder, 'cjs', ['--disallow-code-generation-from-strings']),
   tsx: (folder) =>
     outputOfNode([join('node_modules', 'tsx', 'dist', 'cli.mjs'), join('src', 'main.ts')], { folder }),
-  Jest: jested,
+  Jest: withJest,
 };
 
-function compiled(folder: string, typescript: string, flags: readonly string[]): string {
+function withTsc(folder: string, typescript: string, flags: readonly string[]): string {
   const out = `out-${typescript}-${flags.length}`;
   outputOfNode([join('node_modules', typescript, 'bin', 'tsc'), '-p', '.', '--outDir', out, ...flags], {
     folder,
@@ -52,7 +52,7 @@ const TRANSFORM = `
     writeFileSync(out + '/' + file.replace(/ts$/, 'js'), code);
   }`;
 
-function transformed(folder: string, withMetadata: boolean): string {
+function withSwc(folder: string, withMetadata: boolean): string {
   const out = `out-swc-${withMetadata}`;
   mkdirSync(join(folder, out), { recursive: true });
   writeFileSync(join(folder, 'transform.mjs'), TRANSFORM);
@@ -60,7 +60,7 @@ function transformed(folder: string, withMetadata: boolean): string {
   return outputOfNode([join(out, 'main.js')], { folder });
 }
 
-/** What becomes one file, and what it leaves outside. */
+/** The output of a bundler and its external packages. */
 export interface Bundle {
   readonly outfile: string;
   readonly format: 'esm' | 'cjs';
@@ -68,10 +68,10 @@ export interface Bundle {
   readonly external?: readonly string[];
 }
 
-/** Bundles the project with esbuild, which may have nothing to complain of. */
+/** Bundles the project with esbuild; a warning is an error. */
 export function bundle(folder: string, bundled: Bundle): void {
   const options = {
-    // No `await` at the top: CommonJS has none.
+    // CommonJS has no top-level `await`.
     stdin: {
       contents: `
         import { report } from './report.js';
@@ -91,31 +91,31 @@ export function bundle(folder: string, bundled: Bundle): void {
   outputOfNode(['bundle.mjs'], { folder });
 }
 
-function bundled(folder: string): string {
+function withEsbuild(folder: string): string {
   const outfile = join('out-esbuild', 'main.js');
   bundle(folder, { outfile, format: 'esm', packages: 'external' });
   return outputOfNode([outfile], { folder });
 }
 
-/** One file with everything in it, run where no package is to be found. */
-function alone(folder: string, format: Bundle['format'], flags: readonly string[] = []): string {
-  const place = mkdtempSync(join(tmpdir(), 'toolwright-alone-'));
-  const outfile = join(place, format === 'esm' ? 'main.mjs' : 'main.cjs');
+/** Bundles all packages into one file and runs it in an empty folder. */
+function standalone(folder: string, format: Bundle['format'], flags: readonly string[] = []): string {
+  const emptyFolder = mkdtempSync(join(tmpdir(), 'toolwright-standalone-'));
+  const outfile = join(emptyFolder, format === 'esm' ? 'main.mjs' : 'main.cjs');
   try {
     bundle(folder, { outfile, format });
-    return outputOfNode([...flags, outfile], { folder: place });
+    return outputOfNode([...flags, outfile], { folder: emptyFolder });
   } finally {
-    rmSync(place, { recursive: true, force: true });
+    rmSync(emptyFolder, { recursive: true, force: true });
   }
 }
 
-function jested(folder: string): string {
+function withJest(folder: string): string {
   const jest = join('node_modules', 'jest', 'bin', 'jest.js');
   outputOfNode(['--experimental-vm-modules', '--no-warnings', jest, '--silent'], { folder });
   return readFileSync(join(folder, 'report.json'), 'utf8');
 }
 
-/** A program as one file, and the packages whose code it contains. */
+/** Bundles a program into one file; also returns the packages whose code it contains. */
 export async function bundleOf(
   folder: string,
   contents: string,
@@ -136,14 +136,14 @@ export async function bundleOf(
   return { code: outputFiles[0]?.text ?? '', packages: [...new Set(names)].filter((name) => name !== '') };
 }
 
-/** Runs a program as one file in an empty folder. */
+/** Bundles a program into one file and runs it in an empty folder. */
 export async function runBundled(folder: string, contents: string): Promise<NodeRun> {
-  const place = mkdtempSync(join(tmpdir(), 'toolwright-alone-'));
+  const emptyFolder = mkdtempSync(join(tmpdir(), 'toolwright-standalone-'));
   try {
     const { code } = await bundleOf(folder, contents);
-    writeFileSync(join(place, 'main.mjs'), code);
-    return runNode(['main.mjs'], { folder: place });
+    writeFileSync(join(emptyFolder, 'main.mjs'), code);
+    return runNode(['main.mjs'], { folder: emptyFolder });
   } finally {
-    rmSync(place, { recursive: true, force: true });
+    rmSync(emptyFolder, { recursive: true, force: true });
   }
 }

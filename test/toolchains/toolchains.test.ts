@@ -16,18 +16,18 @@ beforeAll(() => {
 
 afterAll(() => installed?.remove());
 
-describe('the same toolsets, built without decorator metadata or with it', () => {
+describe('a project with toolsets gives the same report when built by', () => {
   let first: string | undefined;
 
   test.each(Object.keys(TOOLCHAINS))('%s', (name) => {
     const report = TOOLCHAINS[name]?.(installed.folder).trim() ?? '';
     first ??= report;
     expect(JSON.parse(report)).toEqual(JSON.parse(first));
-    // The order of keys is part of the bytes that caches depend on.
+    // Prompt caches depend on the order of keys too.
     expect(report).toBe(first);
   });
 
-  test('give the model what the types say, and the methods what they ask for', () => {
+  test('and the report contains the arguments that the types require, as the declared classes', () => {
     const { definitions, results } = JSON.parse(first ?? '{}') as {
       definitions: unknown[];
       results: string[];
@@ -42,7 +42,7 @@ describe('the same toolsets, built without decorator metadata or with it', () =>
     ]);
   });
 
-  test('are generated as the committed file says', () => {
+  test('and its generated file equals the committed file', () => {
     const generated = readFileSync(join(installed.folder, 'src', 'toolwright.gen.ts'), 'utf8');
     expect(generated).toBe(
       readFileSync(join(import.meta.dirname, 'project', 'src', 'toolwright.gen.ts'), 'utf8'),
@@ -50,7 +50,7 @@ describe('the same toolsets, built without decorator metadata or with it', () =>
   });
 });
 
-test('an ESM bundle that leaves tsyringe outside has it, from beside the program', () => {
+test('an ESM bundle with external tsyringe loads it from node_modules beside the program', () => {
   const { folder } = installed;
   const outfile = join('out-injected', 'main.js');
   bundle(folder, { outfile, format: 'esm', external: ['tsyringe', 'reflect-metadata'] });
@@ -58,7 +58,7 @@ test('an ESM bundle that leaves tsyringe outside has it, from beside the program
   expect(results[0]).toContain('cus_1 open');
 });
 
-test('decorators within a bundle that toolwright is not part of are missed, not overlooked', () => {
+test('a bundle that contains class-validator but not toolwright fails with an error', () => {
   const { folder } = installed;
   const outfile = join('out-apart', 'main.js');
   bundle(folder, { outfile, format: 'esm', external: ['toolwright', 'toolwright/*', 'tsyringe'] });
@@ -67,7 +67,7 @@ test('decorators within a bundle that toolwright is not part of are missed, not 
   expect(stderr).toMatch(/the class-validator that class \w+ was declared with is in a bundle/);
 });
 
-describe('a bundle that runs where no package is to be found', () => {
+describe('a bundle that runs in an empty folder', () => {
   const DTO = `
     import { IsEmail } from 'class-validator';
     import { discoverTools, Param, Tool, ToolRegistry, Toolset } from 'toolwright';
@@ -81,7 +81,7 @@ describe('a bundle that runs where no package is to be found', () => {
     for (const email of ['a@b.org', 'nobody'])
       console.log((await tools.execute('greet', { person: { email } })).forLLM.split('\\n')[0]);`;
 
-  test('checks DTO classes if it imports toolwright/dto, and says so at start-up if it does not', async () => {
+  test('validates DTO classes if it imports toolwright/dto, and otherwise fails at start-up', async () => {
     const run = (code: string) => runBundled(installed.folder, code);
     expect(await run(`import 'toolwright/dto';\n${DTO}`)).toMatchObject({
       exitCode: 0,
@@ -93,7 +93,7 @@ describe('a bundle that runs where no package is to be found', () => {
     expect(stderr).toMatch(/import 'toolwright\/dto' before the class/);
   });
 
-  test('creates toolsets without tsyringe, and says at start-up which of them need it', async () => {
+  test('creates toolsets without tsyringe, and fails at start-up if a toolset needs it', async () => {
     const code = (body: string) => `
       import { discoverTools, Tool, ToolRegistry, Toolset } from 'toolwright';
       @Toolset() class Clock { ${body} @Tool('Now') now() { return 'noon'; } }
@@ -112,7 +112,7 @@ describe('a bundle that runs where no package is to be found', () => {
     expect(stderr).toMatch(/npm install tsyringe; in a bundle, import 'toolwright\/tsyringe'/);
   });
 
-  test('has no code of packages that it does not use, and is small', async () => {
+  test('contains only the packages that it uses, and is smaller than 400 kB', async () => {
     const { code, packages } = await bundleOf(
       installed.folder,
       `import { defineTool, runToolLoop } from 'toolwright'; console.log(defineTool, runToolLoop);`,

@@ -24,9 +24,9 @@ export const fine: readonly Toolbox[] = [
 // @ts-expect-error: no toolbox has this name.
 export const slip: Toolbox = { shel: {} };
 
-// @ts-expect-error: nor this one.
+// @ts-expect-error: no toolbox has this name either.
 export const name: Toolbox = 'file';
 
 declare const anyText: string;
-// @ts-expect-error: of any text nobody knows whether it is one.
+// @ts-expect-error: a string is not always the name of a toolbox.
 export const text: Toolbox = anyText;

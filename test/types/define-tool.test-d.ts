@@ -34,7 +34,7 @@ defineTool({
   ...described,
   parameters: zodOrder,
   execute(args, context) {
-    // What comes out of the schema, after defaults and transforms.
+    // The output of the schema, after defaults and transforms.
     claim<Expect<Equal<typeof args, { sku: string; count: number; due: Date; note?: string | undefined }>>>();
     claim<Expect<Equal<typeof context, ToolContext>>>();
   },

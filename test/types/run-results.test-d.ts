@@ -51,20 +51,20 @@ export type Claims = [
   Expect<Equal<ToolwrightError['code'], number>>,
 ];
 
-/** Any winston logger is a logger. */
+/** A winston logger is a `Logger`. */
 export const logger: Logger = createWinstonLogger();
 
-/** What a listener is told is plain data. */
+/** The fields of a log entry may have any type. */
 export type Fields = Expect<Equal<LogFields[string], unknown>>;
 
-/** Whatever was thrown can be asked whether it is an error of the framework. */
+/** `ToolwrightError.is` accepts any thrown value. */
 export function codeOf(thrown: unknown): number | undefined {
   return ToolwrightError.is(thrown) ? thrown.code : undefined;
 }
 
 export const registry: ToolRegistry = new ToolRegistry().register(() => [...discoverTools()][0]!);
 
-/** What a reader of a conversation is told is known by its type, whichever that is. */
+/** The `type` of an event narrows its other properties. */
 export async function read(conversations: Conversations): Promise<string> {
   for await (const { event } of conversations.events('c1')) {
     if (event.type === 'turn-start') return `${event.turn.number.toFixed()} ${event.turn.key.trim()}`;
@@ -75,9 +75,9 @@ export async function read(conversations: Conversations): Promise<string> {
       return `${event.status} ${event.error?.message.trim()} ${event.content?.trim()}`;
     if (event.type === 'answers-refused') return `${event.isLate} ${event.error.code?.toFixed()}`;
     if (event.type === 'turn-suspended') for (const { id } of event.pending ?? []) id.trim();
-    // What no event of this type has may still be asked for, as of any JSON.
+    // Unknown properties may be read, because newer versions may add some.
     if (event.type === 'run-start' && event.newer === undefined) return '';
-    // @ts-expect-error There is no such event.
+    // @ts-expect-error: there is no such event.
     if (event.type === 'turn-begin') return '';
   }
   return '';

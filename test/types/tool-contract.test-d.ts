@@ -11,7 +11,7 @@ import {
 import { Tool as DeclaredTool } from 'toolwright/decorators';
 import type { Equal, Expect } from './expect-type.js';
 
-/** One name is the decorator and the contract. */
+/** `Tool` is both the decorator and the type of the contract. */
 @Toolset({ prefix: 'notes', scope: 'scoped' })
 export class NoteTools {
   @Tool('Finds notes')
@@ -31,7 +31,7 @@ export class NoteTools {
 
 export const echo: Tool = {
   name: 'echo',
-  description: 'Says it again',
+  description: 'Repeats a text',
   parameters: { type: 'object', properties: { text: { type: 'string' } } },
   execute: ({ text }: { text: string }, context) => `${context.callId}: ${text}`,
 };
@@ -52,6 +52,6 @@ export type Claims = [
 
 declare const context: ToolContext;
 
-/** A class is resolved to its instance. */
+/** Resolving a class returns an instance of it. */
 export const resolved: Expect<Equal<typeof notes, NoteTools>> = true;
 const notes = context.resolve(NoteTools);

@@ -5,7 +5,7 @@ import { ROOT, readText } from '../structure/repository.js';
 
 const FIXTURE = 'test/packed/fixtures/wrong-types';
 
-test('wrong uses of the package are refused by the compiler, each in its line and for its reason', () => {
+test('the compiler reports each wrong use of the package with the expected error in its line', () => {
   const expected = readText(`${FIXTURE}/wrong-types.ts`)
     .split('\n')
     .flatMap((line, index) => [...line.matchAll(/\bTS\d+/g)].map(([code]) => `${index + 1}: ${code}`));

@@ -1,9 +1,9 @@
 const sourceOfJs = { '^(\\.{1,2}/.*)\\.js$': '$1' };
 
-/** As the manual says it: swc, and no metadata. */
+/** As in the documentation: swc without decorator metadata. */
 export default {
   testEnvironment: 'node',
-  // Jest loads CommonJS modules such as tsyringe before any ES module runs.
+  // tsyringe needs it, and Jest loads CommonJS modules such as tsyringe before any ES module runs.
   setupFiles: ['reflect-metadata'],
   testMatch: ['**/*.jest.ts'],
   extensionsToTreatAsEsm: ['.ts'],

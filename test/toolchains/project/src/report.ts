@@ -1,10 +1,10 @@
-// Both do nothing outside of a bundle.
+// Only bundles need these imports.
 import 'toolwright/dto';
 import 'toolwright/tsyringe';
 import { discoverTools, ToolRegistry } from 'toolwright';
 import { toolsets } from './toolwright.gen.js';
 
-/** Everything that must not depend on what built this. */
+/** The results that must be the same with every toolchain. */
 export async function report(): Promise<string> {
   const tools = new ToolRegistry().register(...discoverTools({ toolsets, strict: true }));
   const calls: readonly (readonly [string, object])[] = [
