@@ -1,5 +1,5 @@
-// The client of the official suite's client scenarios: imports the server's tools with `mcpTools` and calls each
-// of them through a registry. The suite gives the address as the last argument, the rest in the environment.
+// The client for the client scenarios of the official suite: imports the tools of the server with `mcpTools` and calls
+// each of them. The suite passes the address as the last argument and other settings in the environment.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { ToolRegistry } from '../../dist/src/index.js';
 import { connectMcp, mcpTools } from '../../dist/src/surfaces/mcp/index.js';
@@ -9,8 +9,8 @@ const revision = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? '2025-11-25';
 const { toolCalls, ...context } = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
 
 const client = process.env.MCP_CONFORMANCE_SCENARIO?.startsWith('auth/')
-  ? await connectSigningIn()
-  : await connectOpenly();
+  ? await connectWithSignIn()
+  : await connectWithoutSignIn();
 const tools = await mcpTools(client);
 const registry = new ToolRegistry().register(...tools);
 const calls =
@@ -21,14 +21,14 @@ for (const call of calls) {
 }
 await client.close();
 
-/** The suite's authorization servers redirect at once, as if a user had agreed. */
-function connectSigningIn() {
+/** The authorization servers of the suite redirect at once, as if a user had agreed. */
+function connectWithSignIn() {
   const { client_id: clientId, client_secret: clientSecret, issuer } = context;
-  const isOwn = process.env.MCP_CONFORMANCE_SCENARIO.includes('client-credentials');
+  const usesClientCredentials = process.env.MCP_CONFORMANCE_SCENARIO.includes('client-credentials');
   const connect = connectMcp({
     url: address,
     auth: {
-      ...(!isOwn && { redirectUrl: 'http://localhost:3000/callback' }),
+      ...(!usesClientCredentials && { redirectUrl: 'http://localhost:3000/callback' }),
       clientMetadataUrl: 'https://conformance-test.local/client-metadata.json',
       ...(clientId && { clientId }),
       ...(clientSecret && { clientSecret }),
@@ -42,7 +42,7 @@ function connectSigningIn() {
   return connect();
 }
 
-async function connectOpenly() {
+async function connectWithoutSignIn() {
   const client = new Client(
     { name: 'toolwright-conformance', version: '0.0.0' },
     {
@@ -65,7 +65,7 @@ async function connectOpenly() {
   return client;
 }
 
-/** Something for each required property; where a schema is wanted, the one of another tool. */
+/** A sample value for each required property; for a property `schema`, the schema of another tool. */
 function argumentsFor({ properties = {}, required = [] }) {
   const samples = { string: 'us-west1', number: 5, integer: 3, boolean: true, array: [], object: {} };
   const sampleOf = (name) => {

@@ -1,5 +1,5 @@
-// The prompts and resources that the official suite asks a server for, as methods of a class. Their names and texts are
-// the suite's. Decorators are called as TypeScript's compiler calls them.
+// The prompts and resources that the official suite requires from a server. The suite defines their names and texts.
+// Decorators are called as functions, because this file is JavaScript.
 import { Completion, Context, Param, Prompt, Resource, ToolResult } from '../../dist/src/index.js';
 
 const RED_DOT =
@@ -7,7 +7,7 @@ const RED_DOT =
 const image = { type: 'image', data: RED_DOT, mimeType: 'image/png' };
 const user = (content) => ({ role: 'user', content });
 
-export class EverythingElse {
+export class PromptsAndResources {
   simple() {
     return 'This is a simple prompt for testing.';
   }
@@ -68,7 +68,7 @@ export class EverythingElse {
 const text = (name) => Param({ name, type: () => String, description: `The argument ${name}` });
 
 function decorate(method, decorator, ...parameters) {
-  const { prototype } = EverythingElse;
+  const { prototype } = PromptsAndResources;
   for (const [index, parameter] of parameters.entries()) parameter(prototype, method, index);
   decorator(prototype, method, Object.getOwnPropertyDescriptor(prototype, method));
 }
@@ -78,15 +78,20 @@ const resource = (path, name, mimeType) =>
   Resource(`test://${path}`, { name, description: `The resource ${name}`, mimeType });
 
 decorate('simple', prompt('simple_prompt', 'A prompt without arguments'));
-decorate('withArguments', prompt('prompt_with_arguments', 'A prompt with two'), text('arg1'), text('arg2'));
+decorate(
+  'withArguments',
+  prompt('prompt_with_arguments', 'A prompt with two arguments'),
+  text('arg1'),
+  text('arg2'),
+);
 decorate(
   'withEmbeddedResource',
   prompt('prompt_with_embedded_resource', 'A prompt with a resource'),
   text('resourceUri'),
 );
-decorate('passing', prompt('passing_prompt', 'A prompt that goes'));
+decorate('passing', prompt('passing_prompt', 'A prompt that is removed'));
 decorate('withImage', prompt('prompt_with_image', 'A prompt with a picture'));
-decorate('askFirst', prompt('input_required_result_prompt', 'A prompt that asks'), Context());
+decorate('askFirst', prompt('input_required_result_prompt', 'A prompt that asks the user'), Context());
 decorate('staticText', resource('static-text', 'static_text', 'text/plain'));
 decorate('staticBinary', resource('static-binary', 'static_binary', 'image/png'));
 decorate('template', resource('template/{id}/data', 'template', 'application/json'), text('id'));

@@ -1,6 +1,6 @@
-// Which scenarios of the official suite must pass. The others are about extensions of authorization.
+// The scenarios of the official suite that must pass. The others test extensions of authorization.
 
-/** Server scenarios of `--requirements 2025-11-25`: all that are scored. */
+/** All scored server scenarios of `--requirements 2025-11-25`. */
 export const SERVER_2025_11_25 = [
   'server-initialize',
   'server-session-lifecycle',
@@ -37,7 +37,7 @@ export const SERVER_2025_11_25 = [
   'completion-complete',
 ];
 
-/** Client scenarios of the same. */
+/** The client scenarios of the same revision. */
 export const CLIENT_2025_11_25 = [
   'initialize',
   'tools_call',
@@ -60,7 +60,7 @@ export const CLIENT_2025_11_25 = [
   'auth/pre-registration',
 ];
 
-/** Server scenarios of `--requirements 2026-07-28`: the 37 that are scored, and three about schemas and headers. */
+/** The 37 scored server scenarios of `--requirements 2026-07-28`, and three about schemas and headers. */
 export const SERVER_2026_07_28 = [
   'server-stateless',
   'tools-list',
@@ -104,7 +104,7 @@ export const SERVER_2026_07_28 = [
   'http-custom-header-server-validation',
 ];
 
-/** Server scenarios of the extension for tasks. The suite skips its tenth one itself, `tasks-status-notifications`. */
+/** Server scenarios of the extension for tasks, except `tasks-status-notifications`, which the suite itself skips. */
 export const TASKS = [
   'tasks-lifecycle',
   'tasks-capability-negotiation',
@@ -117,7 +117,7 @@ export const TASKS = [
   'tasks-mrtr-composition',
 ];
 
-/** Client scenarios of the same: the 32 that are scored, and one about schemas. */
+/** The 32 scored client scenarios of `--requirements 2026-07-28`, and one about schemas. */
 export const CLIENT_2026_07_28 = [
   'tools_call',
   'request-metadata',

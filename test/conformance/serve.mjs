@@ -1,21 +1,21 @@
-// Serves the suite's tools over streamable HTTP on the loopback, on a free port; says where on standard output.
+// Serves the tools of the suite over streamable HTTP on a free port, and prints the URL.
 import { createServer } from 'node:http';
 import { MemoryRunStore } from '../../dist/src/durable/stores/index.js';
 import { defineTool, discoverTools, ToolRegistry } from '../../dist/src/index.js';
 import { createMcpServer } from '../../dist/src/surfaces/mcp/index.js';
-import { EverythingElse } from './everything-else.mjs';
-import { everythingTools } from './everything-tools.mjs';
+import { PromptsAndResources } from './prompts-and-resources.mjs';
+import { suiteTools } from './suite-tools.mjs';
 import { TASK_TOOLS } from './task-tools.mjs';
 
 const registry = new ToolRegistry();
 let added = 0;
 registry.register(
-  ...discoverTools({ toolsets: [EverythingElse] }),
-  ...everythingTools({
+  ...discoverTools({ toolsets: [PromptsAndResources] }),
+  ...suiteTools({
     changeTools: () => {
       added += 1;
       registry.register(
-        defineTool({ name: `added_${added}`, description: 'Came later', execute: () => 'ok' }),
+        defineTool({ name: `added_${added}`, description: 'Added later', execute: () => 'ok' }),
       );
       return 'changed';
     },

@@ -1,6 +1,5 @@
-// The tools that the official suite asks a server for, as an author would write them. Their names, texts and
-// schemas are the suite's; nothing here knows how MCP carries them, except for what only MCP has: sampling,
-// roots and ended streams.
+// The tools that the official suite requires from a server. The suite defines their names, texts and schemas. They use
+// MCP directly only for features that other surfaces do not have: sampling, roots and closed streams.
 import { setTimeout as wait } from 'node:timers/promises';
 import { defineTool } from '../../dist/src/index.js';
 import { listRoots, sampleMessage } from '../../dist/src/surfaces/mcp/index.js';
@@ -80,13 +79,13 @@ const NAME = {
   message: 'What is your name?',
   schema: { ...object({ name: string }), title: 'user_name' },
 };
-const prompt = (words, maxTokens = 100) => ({
-  messages: [{ role: 'user', content: { type: 'text', text: words } }],
+const prompt = (text, maxTokens = 100) => ({
+  messages: [{ role: 'user', content: { type: 'text', text } }],
   maxTokens,
 });
 
-/** A tool that asks one question after the other and repeats the answers. */
-const asking = (name, ...questions) => ({
+/** A tool that asks questions in order and returns the answers. */
+const askingTool = (name, ...questions) => ({
   name,
   description: 'Asks the user',
   async execute(_args, context) {
@@ -96,24 +95,27 @@ const asking = (name, ...questions) => ({
   },
 });
 
-const ELICITING = [
-  asking('test_elicitation_sep1034_defaults', { message: 'Please check your details', schema: DEFAULTS }),
-  asking('test_elicitation_sep1330_enums', { message: 'Please choose', schema: ENUMS }),
-  asking('test_input_required_result_elicitation', NAME),
-  asking('test_input_required_result_request_state', {
+const ELICITATION_TOOLS = [
+  askingTool('test_elicitation_sep1034_defaults', { message: 'Please check your details', schema: DEFAULTS }),
+  askingTool('test_elicitation_sep1330_enums', { message: 'Please choose', schema: ENUMS }),
+  askingTool('test_input_required_result_elicitation', NAME),
+  askingTool('test_input_required_result_request_state', {
     message: 'Please confirm',
     schema: object({ ok: { type: 'boolean' } }),
   }),
-  asking('test_input_required_result_tampered_state', {
+  askingTool('test_input_required_result_tampered_state', {
     message: 'Please confirm',
     schema: object({ ok: { type: 'boolean' } }),
   }),
-  asking(
+  askingTool(
     'test_input_required_result_multi_round',
     { message: 'Step 1: What is your name?', schema: object({ name: string }) },
     { message: 'Step 2: What is your favourite colour?', schema: object({ color: string }) },
   ),
-  asking('test_streaming_elicitation', { message: 'What is your name?', schema: object({ name: string }) }),
+  askingTool('test_streaming_elicitation', {
+    message: 'What is your name?',
+    schema: object({ name: string }),
+  }),
   {
     name: 'test_elicitation',
     description: 'Asks the user for name and address',
@@ -128,10 +130,10 @@ const ELICITING = [
   },
 ];
 
-const ANSWERING = [
+const RESULT_TOOLS = [
   {
     name: 'test_simple_text',
-    description: 'Answers with a text',
+    description: 'Returns a text',
     execute: () => 'This is a simple text response for testing.',
   },
   { name: 'test_image_content', description: 'Shows an image', execute: () => ({ content: [image] }) },
@@ -158,7 +160,7 @@ const ANSWERING = [
   },
   {
     name: 'test_multiple_content_types',
-    description: 'Answers with text, image and resource',
+    description: 'Returns a text, an image and a resource',
     execute: () => ({
       content: [
         text('Multiple content types test:'),
@@ -193,7 +195,7 @@ const ANSWERING = [
   },
 ];
 
-const TALKING = ['test_tool_with_logging', 'test_logging_tool'].map((name) => ({
+const LOGGING_TOOLS = ['test_tool_with_logging', 'test_logging_tool'].map((name) => ({
   name,
   description: 'Logs while it runs',
   async execute(_args, { logger }) {
@@ -206,8 +208,8 @@ const TALKING = ['test_tool_with_logging', 'test_logging_tool'].map((name) => ({
   },
 }));
 
-const ON_THE_WAY = [
-  ...TALKING,
+const INTERACTIVE_TOOLS = [
+  ...LOGGING_TOOLS,
   {
     name: 'test_tool_with_progress',
     description: 'Reports progress while it runs',
@@ -221,29 +223,29 @@ const ON_THE_WAY = [
   },
   ...['test_sampling', 'test_missing_capability', 'test_input_required_result_sampling'].map((name) => ({
     name,
-    description: 'Asks the client’s model',
+    description: 'Asks the model of the client',
     parameters: object({ prompt: string }, name === 'test_sampling' ? ['prompt'] : []),
-    async execute({ prompt: words = 'What is the capital of France?' }, context) {
-      const { content } = await sampleMessage(context, prompt(words));
+    async execute({ prompt: question = 'What is the capital of France?' }, context) {
+      const { content } = await sampleMessage(context, prompt(question));
       return `LLM response: ${content.text}`;
     },
   })),
   {
     name: 'test_input_required_result_list_roots',
-    description: 'Asks for the client’s folders',
+    description: 'Asks for the roots of the client',
     execute: async (_args, context) => JSON.stringify(await listRoots(context)),
   },
   {
     name: 'test_input_required_result_multiple_inputs',
-    description: 'Asks the user, the model and for folders at once',
+    description: 'Asks the user, the model and for roots at the same time',
     async execute(_args, context) {
-      const asked = [context.ask(NAME), sampleMessage(context, prompt('Generate a greeting', 50))];
-      return JSON.stringify(await Promise.all([...asked, listRoots(context)]));
+      const requests = [context.ask(NAME), sampleMessage(context, prompt('Generate a greeting', 50))];
+      return JSON.stringify(await Promise.all([...requests, listRoots(context)]));
     },
   },
   {
     name: 'test_input_required_result_capabilities',
-    description: 'Asks only what the client offers',
+    description: 'Uses only the capabilities of the client',
     async execute(_args, context) {
       const { elicitation, sampling } = context.data.mcp.capabilities;
       if (elicitation !== undefined) return JSON.stringify(await context.ask(NAME));
@@ -254,7 +256,7 @@ const ON_THE_WAY = [
   },
   {
     name: 'test_reconnection',
-    description: 'Ends the stream of its call and answers when the client comes back',
+    description: 'Closes the stream of its call and returns when the client has reconnected',
     async execute(_args, context) {
       await wait(50);
       context.data.mcp.closeStream?.();
@@ -264,11 +266,13 @@ const ON_THE_WAY = [
   },
 ];
 
-/** All of them. The functions are called by the tools that the suite uses to see a list change. */
-export function everythingTools({ changeTools, changePrompts }) {
+/** All tools. The suite calls two of them to change the lists of tools and prompts. */
+export function suiteTools({ changeTools, changePrompts }) {
   const triggers = [
     { name: 'test_trigger_tool_change', description: 'Registers another tool', execute: changeTools },
     { name: 'test_trigger_prompt_change', description: 'Removes a prompt', execute: changePrompts },
   ];
-  return [...ANSWERING, ...ON_THE_WAY, ...ELICITING, ...triggers].map((tool) => defineTool(tool));
+  return [...RESULT_TOOLS, ...INTERACTIVE_TOOLS, ...ELICITATION_TOOLS, ...triggers].map((tool) =>
+    defineTool(tool),
+  );
 }

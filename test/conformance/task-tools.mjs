@@ -1,5 +1,5 @@
-// The tools that the suite's scenarios of tasks ask a server for. A tool with `background` is a task from its start; an
-// approval, and work that goes on after the answer, make a call a task later.
+// The tools for the task scenarios of the suite. A call of a tool with `background` is a task from its start; other
+// calls become tasks when they wait for an approval or start background work.
 import { setTimeout as wait } from 'node:timers/promises';
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import { defineTool } from '../../dist/src/index.js';
@@ -9,7 +9,7 @@ const object = (properties) => ({ type: 'object', properties, required: Object.k
 export const TASK_TOOLS = [
   {
     name: 'greet',
-    description: 'Greets somebody',
+    description: 'Greets a person',
     parameters: object({ name: { type: 'string' } }),
     execute: ({ name }) => `Hello, ${name}!`,
   },
@@ -35,7 +35,7 @@ export const TASK_TOOLS = [
   },
   {
     name: 'protocol_error_job',
-    description: 'Ends with an error of the protocol',
+    description: 'Fails with a protocol error',
     background: true,
     parameters: object({}),
     execute: async () => {
@@ -63,7 +63,7 @@ export const TASK_TOOLS = [
   },
   {
     name: 'test_tool_with_task',
-    description: 'Asks first, and then works on after the answer',
+    description: 'Asks the user, then continues in the background',
     parameters: object({}),
     execute: async (_args, context) => {
       const schema = { ...object({ name: { type: 'string' } }), title: 'user_name' };

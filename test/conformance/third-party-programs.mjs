@@ -1,4 +1,4 @@
-// Others' programs: their clients against a registry, and their servers for `mcpTools`.
+// Third-party clients that use a registry, and third-party servers that `mcpTools` uses.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,8 +18,8 @@ const EVERYTHING = moduleAt('@modelcontextprotocol/server-everything/dist/index.
 const FILESYSTEM = moduleAt('@modelcontextprotocol/server-filesystem/dist/index.js');
 const SIMPLE = 'This is a simple text response for testing.';
 
-/** What each program has to manage: name → what it does, throwing where it does not. */
-export function peers(url) {
+/** A check for each program, which throws if it fails. */
+export function thirdPartyPrograms(url) {
   return {
     'Inspector lists': async () => {
       const { tools } = JSON.parse(await inspect(url, '--method', 'tools/list'));
@@ -61,11 +61,11 @@ export function peers(url) {
           { duration: 0.2, steps: 2 },
           { onUpdate: ({ progress, total }) => updates.push(`${progress}/${total}`) },
         );
-        // The last report may come with the answer.
+        // The last progress report may arrive together with the result.
         expect(updates[0] === '1/2', updates);
       }),
     'server-filesystem writes and reads': async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'toolwright-peers-'));
+      const folder = mkdtempSync(join(tmpdir(), 'toolwright-third-party-'));
       try {
         await withServer([FILESYSTEM, folder], async (registry) => {
           const path = join(folder, 'note.txt');
@@ -112,6 +112,6 @@ async function withServer(args, use) {
   }
 }
 
-function expect(holds, found) {
-  if (!holds) throw new Error(`unexpected: ${JSON.stringify(found)}`);
+function expect(condition, found) {
+  if (!condition) throw new Error(`unexpected: ${JSON.stringify(found)}`);
 }
