@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { BIN, folderFor, node, run } from './processes.mjs';
 
-/** Everything in one file, run where there is nothing else. */
+/** Bundles everything into one file and runs it in an empty folder. */
 export async function esbuildFile(folders, { format, file }) {
   const out = folderFor(folders, `esbuild-${format}`);
   const { warnings } = await build({

@@ -10,13 +10,13 @@ const MAIN = {
 };
 const WITHOUT_CODE = '--disallow-code-generation-from-strings';
 
-/** In Bun, a Response that a tool makes of a text has no content type. */
+/** These fail in Bun, where a Response created from a text has no content type. */
 const BUN_RESPONSES = [
   'bytes and files that a tool returns › become text if a stream or Response contains text',
   'bytes and files that a tool returns › are errors if a Response failed or was already read',
 ];
 
-/** Where a part of the flow tests runs, out of one file in a folder of its own. */
+/** The runtimes that run a part of the flow tests, bundled into one file. */
 export const FLOW_ROWS = [
   row('Node.js, one ESM file', '`node main.mjs`', (folder) => node(folder, ['main.mjs'])),
   row('Node.js without code generation, one ESM file', `\`node ${WITHOUT_CODE} main.mjs\``, (folder) =>
@@ -30,7 +30,7 @@ export const FLOW_ROWS = [
   ),
   row('Bun, one ESM file', '`bun main.mjs`', (folder) => run(folder, `${BIN}bun`, ['main.mjs']), {
     ...MAIN.esm,
-    but: BUN_RESPONSES,
+    expectedFailures: BUN_RESPONSES,
   }),
   row('Deno, one ESM file', '`deno run --allow-read --allow-env main.mjs`', (folder) =>
     run(folder, `${BIN}deno`, ['run', '--allow-read', '--allow-env', 'main.mjs']),
@@ -43,16 +43,17 @@ export const FLOW_ROWS = [
   ),
 ];
 
-function row(name, command, runIn, { but = [], ...bundle } = MAIN.esm) {
-  return { name, command, but, run: async (folders) => runIn(await flowTests(folders, bundle)) };
+function row(name, command, runIn, { expectedFailures = [], ...bundle } = MAIN.esm) {
+  return { name, command, expectedFailures, run: async (folders) => runIn(await flowTests(folders, bundle)) };
 }
 
-/** How the tests of a row ended; `problem` where others failed than the page says. */
-export async function flowOutcome({ run, but }, folders) {
+/** The results of a row, with a `problem` if anything but the expected failures failed. */
+export async function flowOutcome({ run, expectedFailures }, folders) {
   const { passed, failed } = JSON.parse(await run(folders));
   const counts = `${passed} passed, ${failed.length} failed`;
-  const isKnown = (text) => but.some((name) => text.startsWith(name));
-  const others = failed.filter((text) => !isKnown(text));
-  if (others.length > 0 || failed.length !== but.length) return { counts, problem: failed.join('\n') };
-  return { counts, problem: passed === 0 ? 'there were no tests' : undefined };
+  const isExpected = (text) => expectedFailures.some((name) => text.startsWith(name));
+  const unexpected = failed.filter((text) => !isExpected(text));
+  if (unexpected.length > 0 || failed.length !== expectedFailures.length)
+    return { counts, problem: failed.join('\n') };
+  return { counts, problem: passed === 0 ? 'no tests were run' : undefined };
 }

@@ -7,11 +7,11 @@ import { folderFor } from './processes.mjs';
 const FLOW = join(import.meta.dirname, 'flow');
 const SETUP = join(import.meta.dirname, '..', 'setup');
 
-/** What `expect` is made of is CommonJS, and requires modules of Node. */
+/** The packages behind `expect` are CommonJS and require modules of Node. */
 const REQUIRE =
   "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url ?? 'file:///');";
 
-/** As the repository’s own tests are compiled: esbuild knows nothing of decorator metadata. */
+/** The compiler options of jest.config.js. esbuild cannot write decorator metadata. */
 const COMPILER = {
   swcrc: false,
   jsc: {
@@ -23,7 +23,7 @@ const COMPILER = {
   module: { type: 'es6' },
 };
 
-/** Bundles the flow tests, the packed package and all that they need into one file of a folder of its own. */
+/** Bundles the flow tests, the packed package and all dependencies into one file in a new folder. */
 export async function flowTests(folders, { name, file, format, entry = 'main.mjs', options = {} }) {
   const out = folderFor(folders, name);
   await build({
@@ -52,7 +52,7 @@ const tests = ({ project }) => ({
         : builder.resolve(path, { kind, resolveDir: project, pluginData: 'packed' }),
     );
     builder.onResolve({ filter: /^fast-check$/ }, () => ({ path: join(SETUP, 'fast-check.mjs') }));
-    // The package.json of the repository says that they have no effects.
+    // Otherwise `sideEffects` in package.json would let esbuild remove them.
     builder.onResolve({ filter: /\.test\.ts$/ }, ({ path, resolveDir }) => ({
       path: join(resolveDir, path),
       sideEffects: true,

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { node } from './processes.mjs';
 
-/** As NestJS 11 sets ts-jest up, with the one line more that the page names. */
+/** The ts-jest configuration of NestJS 11, with the additional line from docs/guides/runtimes.md. */
 const CONFIG = {
   moduleFileExtensions: ['js', 'json', 'ts'],
   rootDir: 'src',
@@ -23,7 +23,7 @@ const COMPILER = {
   emitDecoratorMetadata: true,
 };
 
-/** CommonJS, transformed one file at a time, on a Node without flags. */
+/** Runs Jest with CommonJS and no Node flags. */
 export function tsJest({ project }) {
   const { tsconfig, jest } = { tsconfig: 'tsconfig.jest.json', jest: 'jest.config.json' };
   writeFileSync(join(project, tsconfig), JSON.stringify({ compilerOptions: COMPILER, include: ['src'] }));

@@ -5,12 +5,12 @@ import { dirname, join } from 'node:path';
 const HERE = import.meta.dirname;
 export const ROOT = join(HERE, '..', '..');
 
-/** A project in a folder of its own, with the packed package in its `node_modules`, compiled as ESM and as CommonJS. */
+/** Creates a project with the packed package in `node_modules`, and compiles it as ESM and as CommonJS. */
 export function prepare(base) {
   install();
   const folder = join(base, 'project');
   if (!existsSync(join(ROOT, 'dist', 'src', 'index.js')))
-    throw new Error('There is no built package: run `npm run build` first.');
+    throw new Error('dist is missing: run `npm run build` first.');
   cpSync(join(HERE, 'project'), folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{ "name": "app", "type": "module" }');
   installPackage(folder);
@@ -22,12 +22,12 @@ export function prepare(base) {
 
 function install() {
   const installed = statSync(join(HERE, 'node_modules', '.package-lock.json'), { throwIfNoEntry: false });
-  // npm writes its own lock file last; one that is older than ours belongs to other versions.
+  // npm writes this file last. If it is older than package-lock.json, the installed versions may be outdated.
   if (installed && installed.mtimeMs >= statSync(join(HERE, 'package-lock.json')).mtimeMs) return;
   execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: HERE, stdio: 'inherit' });
 }
 
-/** What would be published, beside links to the packages of the repository. */
+/** Installs the packed package, and links to the packages of the repository. */
 function installPackage(folder) {
   const modules = join(folder, 'node_modules');
   const args = ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder];
@@ -36,17 +36,17 @@ function installPackage(folder) {
   mkdirSync(modules);
   cpSync(join(folder, 'package'), join(modules, 'toolwright'), { recursive: true });
   const source = join(ROOT, 'node_modules');
-  for (const name of readdirSync(source).filter((one) => !one.startsWith('.'))) {
+  for (const name of readdirSync(source).filter((entry) => !entry.startsWith('.'))) {
     const names = name.startsWith('@')
-      ? readdirSync(join(source, name)).map((one) => `${name}/${one}`)
+      ? readdirSync(join(source, name)).map((part) => `${name}/${part}`)
       : [name];
-    for (const one of names) link(join(source, one), join(modules, one));
+    for (const linked of names) link(join(source, linked), join(modules, linked));
   }
 }
 
-function link(target, place) {
-  mkdirSync(dirname(place), { recursive: true });
-  symlinkSync(target, place, 'junction');
+function link(target, path) {
+  mkdirSync(dirname(path), { recursive: true });
+  symlinkSync(target, path, 'junction');
 }
 
 function compile(folder, out, flags) {

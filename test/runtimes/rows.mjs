@@ -3,10 +3,10 @@ import { tsJest } from './jest.mjs';
 import { BIN, node, run } from './processes.mjs';
 import { worker } from './worker.mjs';
 
-/** Bun runs CommonJS modules as they arrive, whatever the order of imports. */
+/** Bun may run CommonJS modules such as tsyringe before earlier imports. */
 const PRELOAD = '`--preload reflect-metadata`';
 
-/** Where the toolset runs; the first row is what the others are compared with. */
+/** The runtimes and bundlers that run the toolset. The results of the first row are the expected results. */
 export const ROWS = [
   {
     name: 'Node.js, ESM',

@@ -1,6 +1,6 @@
-// `npm run runtimes`: the same toolset in each runtime and out of each bundler, where definitions and results must be
-// the same bytes everywhere, and a part of the flow tests out of one file. Fails where the table of docs/guides/runtimes.md says something else; `-- --write` writes it anew,
-// and other words choose the rows whose names hold them.
+// `npm run runtimes`: runs a toolset in each runtime and bundler, where the results must be identical, and a part of
+// the flow tests in one bundled file. Fails if a table in docs/guides/runtimes.md differs; `-- --write` updates the
+// tables, and other arguments choose rows by parts of their names.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,9 +12,9 @@ const PAGE = new URL('../../docs/guides/runtimes.md', import.meta.url);
 const TABLE = /(?<=<!-- rows -->\n)[\s\S]*(?=\n<!-- \/rows -->)/;
 const FLOW_TABLE = /(?<=<!-- flow rows -->\n)[\s\S]*(?=\n<!-- \/flow rows -->)/;
 
-const words = process.argv.slice(2).filter((word) => word !== '--write');
+const chosen = process.argv.slice(2).filter((argument) => argument !== '--write');
 const [first, ...others] = ROWS;
-const isChosen = ({ name }) => words.length === 0 || words.some((word) => name.includes(word));
+const isChosen = ({ name }) => chosen.length === 0 || chosen.some((part) => name.includes(part));
 const base = mkdtempSync(join(tmpdir(), 'toolwright-runtimes-'));
 const lines = [];
 const flowLines = [];
@@ -22,7 +22,7 @@ try {
   const folders = prepare(base);
   const expected = (await first.run(folders)).trim();
   for (const row of [first, ...others.filter(isChosen)]) lines.push(await tryRow(row, { folders, expected }));
-  console.log('\nflow tests out of one file');
+  console.log('\nFlow tests in one file');
   for (const row of FLOW_ROWS.filter(isChosen)) flowLines.push(await tryFlowRow(row, folders));
 } finally {
   rmSync(base, { recursive: true, force: true });
@@ -37,16 +37,15 @@ if (process.argv.includes('--write')) {
   const all = [...lines, ...flowLines];
   const failed = all.filter((line) => !page.includes(line));
   console.log(`\n${all.length - failed.length} passed, ${failed.length} failed`);
-  if (failed.length > 0)
-    console.log(`docs/guides/runtimes.md says something else than:\n${failed.join('\n')}`);
+  if (failed.length > 0) console.log(`docs/guides/runtimes.md differs from:\n${failed.join('\n')}`);
   process.exitCode = failed.length === 0 ? 0 : 1;
 }
 
 function table(rows) {
-  return ['', '| where | how | outcome |', '| --- | --- | --- |', ...rows, ''].join('\n');
+  return ['', '| runtime | command | result |', '| --- | --- | --- |', ...rows, ''].join('\n');
 }
 
-/** A row of the other table, likewise. */
+/** Runs a row of the flow tests, prints the result and returns the line of the table. */
 async function tryFlowRow(row, folders) {
   const started = performance.now();
   const { counts, problem } = await flowOutcome(row, folders).catch(({ message }) => ({
@@ -56,11 +55,12 @@ async function tryFlowRow(row, folders) {
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   console.log(`${problem === undefined ? '✓' : '✗'} ${row.name}: ${counts} (${seconds} s)`);
   if (problem !== undefined) console.log(indented(problem));
-  const works = row.but.length === 0 ? 'all pass' : `all pass but ${row.but.length}`;
+  const works =
+    row.expectedFailures.length === 0 ? 'all pass' : `all but ${row.expectedFailures.length} pass`;
   return `| ${row.name} | ${row.command} | ${problem === undefined ? works : 'some fail'} |`;
 }
 
-/** A row of the table, after what happened was printed. */
+/** Runs a row, prints the result and returns the line of the table. */
 async function tryRow({ name, command, setting, run }, { folders, expected }) {
   const started = performance.now();
   const problem = await problemOf(() => run(folders), expected);
@@ -72,7 +72,7 @@ async function tryRow({ name, command, setting, run }, { folders, expected }) {
   return `| ${name} | ${command} | ${problem === undefined ? works : 'does not work yet'} |`;
 }
 
-/** Nothing where the row gives the expected bytes. */
+/** `undefined` if the report equals the expected report. */
 async function problemOf(run, expected) {
   try {
     const report = (await run()).trim();
@@ -86,7 +86,7 @@ function firstDifference(report, expected) {
   let at = 0;
   while (report[at] === expected[at]) at += 1;
   const around = (text) => text.slice(Math.max(0, at - 60), at + 100);
-  return `is:     ${around(report)}\nwanted: ${around(expected)}`;
+  return `actual:   ${around(report)}\nexpected: ${around(expected)}`;
 }
 
 function indented(text) {

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { folderFor } from './processes.mjs';
 
-/** What makes a bundle one for Workers. */
+/** Options of esbuild for Workers. */
 export const WORKER_BUILD = {
   target: 'es2022',
   conditions: ['workerd', 'worker', 'browser'],
   mainFields: ['browser', 'module', 'main'],
 };
 
-/** As their own command bundles them: the modules of Node stay outside. */
+/** Bundles like wrangler, with the modules of Node as external modules. */
 export async function worker(folders) {
   const out = folderFor(folders, 'worker');
   await build({
@@ -25,7 +25,7 @@ export async function worker(folders) {
   return inWorkerd(readFileSync(join(out, 'worker.js'), 'utf8'));
 }
 
-/** What the worker answers to a request. */
+/** The response of the worker to a request. */
 export async function inWorkerd(contents) {
   const { Miniflare } = await import('miniflare');
   const runtime = new Miniflare({

@@ -1,20 +1,20 @@
 import { format } from 'node:util';
 import { expect } from 'expect';
 
-// What the tests take from `@jest/globals`, in a few lines that run wherever the tests are to run.
+// A small implementation of `@jest/globals` that runs in every runtime.
 
 const tests = [];
-let place = { names: [], before: [], after: [], parent: undefined };
+let block = { names: [], before: [], after: [], parent: undefined };
 
 function describe(name, body) {
-  const outer = place;
-  place = { names: [...outer.names, name], before: [], after: [], parent: outer };
+  const outer = block;
+  block = { names: [...outer.names, name], before: [], after: [], parent: outer };
   body();
-  place = outer;
+  block = outer;
 }
 
 function test(name, body) {
-  tests.push({ name: [...place.names, name].join(' › '), body, place });
+  tests.push({ name: [...block.names, name].join(' › '), body, block });
 }
 
 const each =
@@ -30,36 +30,36 @@ const each =
 describe.each = each(describe);
 test.each = each(test);
 
-const beforeEach = (hook) => place.before.push(hook);
-const afterEach = (hook) => place.after.push(hook);
+const beforeEach = (hook) => block.before.push(hook);
+const afterEach = (hook) => block.after.push(hook);
 
-/** Runs all that was declared, one after the other: `{"passed":3,"failed":[…]}`. */
+/** Runs all declared tests in order; returns `{"passed":3,"failed":[…]}`. */
 export async function runTests() {
   let passed = 0;
   const failed = [];
-  for (const one of tests) {
+  for (const declared of tests) {
     try {
-      await runTest(one);
+      await runTest(declared);
       passed += 1;
     } catch (error) {
-      failed.push(`${one.name}: ${error?.stack ?? error}`);
+      failed.push(`${declared.name}: ${error?.stack ?? error}`);
     }
   }
   return JSON.stringify({ passed, failed });
 }
 
-async function runTest({ body, place }) {
-  for (const hook of hooksOf(place, 'before').reverse()) await hook();
+async function runTest({ body, block }) {
+  for (const hook of hooksOf(block, 'before').reverse()) await hook();
   try {
     await body();
   } finally {
-    for (const hook of hooksOf(place, 'after')) await hook();
+    for (const hook of hooksOf(block, 'after')) await hook();
   }
 }
 
-/** Those of the innermost `describe` first. */
-function hooksOf(place, kind) {
-  return place === undefined ? [] : [...place[kind], ...hooksOf(place.parent, kind)];
+/** The hooks of the innermost `describe` come first. */
+function hooksOf(block, kind) {
+  return block === undefined ? [] : [...block[kind], ...hooksOf(block.parent, kind)];
 }
 
 export { afterEach, beforeEach, describe, expect, test };

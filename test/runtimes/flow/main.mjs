@@ -3,5 +3,5 @@ import './tests.mjs';
 import '../../flow/results.test.ts';
 import { runTests } from '@jest/globals';
 
-// Bundles that are CommonJS have no `await` at this level.
+// CommonJS bundles have no top-level `await`.
 runTests().then((report) => console.log(report));

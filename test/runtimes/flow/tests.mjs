@@ -1,6 +1,6 @@
 import 'toolwright/dto';
 import 'toolwright/tsyringe';
-// A part of the flow tests: what calls, checks, loops, suspends and reads text, and starts no process.
+// Flow tests that start no process.
 import 'reflect-metadata';
 import '../../flow/async-tools.test.ts';
 import '../../flow/broken-arguments.test.ts';

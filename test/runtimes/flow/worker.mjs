@@ -1,7 +1,7 @@
 import './tests.mjs';
 import { runTests } from '@jest/globals';
 
-/** The form in which Workers take a program. */
+/** Workers require a default export. */
 export default {
   async fetch() {
     return new Response(await runTests());

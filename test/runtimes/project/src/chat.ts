@@ -5,7 +5,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 
 const ADDRESS = 'http://localhost/api/chat';
 
-/** A conversation in which a call is approved, as its streams; a reader that comes back; and what was said. */
+/** The streams of a conversation with an approval, the stream of a reader that reconnects, and the messages. */
 export async function chatReport(): Promise<readonly string[]> {
   const sendMail = defineTool({
     name: 'send_mail',
@@ -24,7 +24,7 @@ export async function chatReport(): Promise<readonly string[]> {
     store: new MemoryRunStore(),
     authenticate: ({ headers }) => headers.get('authorization'),
   });
-  // As a route of Next exports it: by itself.
+  // A route of Next exports `fetch` without its object.
   const { fetch: route } = chat;
   const headers = { authorization: 'ada', 'content-type': 'application/json' };
   const post = async (message: object): Promise<string> => {
@@ -50,7 +50,7 @@ export async function chatReport(): Promise<readonly string[]> {
       },
     ],
   });
-  const said = await get('messages');
+  const messages = await get('messages');
   await chat.close();
-  return [asked, waiting, answered, said];
+  return [asked, waiting, answered, messages];
 }

@@ -1,6 +1,6 @@
 import { report } from './report.js';
 
-// Bundles that are CommonJS have no `await` at this level.
+// CommonJS bundles have no top-level `await`.
 report().then(
   (text) => console.log(text),
   (error: unknown) => {

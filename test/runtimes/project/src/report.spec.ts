@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { report } from './report.js';
 
-/** Jest's own, without a package for it. */
+/** Jest's global function, declared here because the project has no types for Jest. */
 declare function test(name: string, body: () => Promise<void>): void;
 
 test('reports', async () => {

@@ -1,4 +1,4 @@
-// Both do nothing outside of a bundle.
+// Only bundles need these imports.
 import 'toolwright/dto';
 import 'toolwright/tsyringe';
 import { discoverTools, runToolLoop, ToolRegistry } from 'toolwright';
@@ -7,7 +7,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 import { chatReport } from './chat.js';
 import { ShopTools } from './shop-tools.js';
 
-/** What is called, rightly and wrongly. */
+/** Calls with valid and invalid arguments. */
 const CALLS: readonly (readonly [string, unknown])[] = [
   [
     'shop_place',
@@ -30,7 +30,7 @@ const CALLS: readonly (readonly [string, unknown])[] = [
   ['shop_lose', {}],
 ];
 
-/** Everything that must not depend on where this runs. */
+/** The results that must be the same in every runtime. */
 export async function report(): Promise<string> {
   const tools = new ToolRegistry().register(...discoverTools({ toolsets: [ShopTools] }), calculateTool);
   const results: string[] = [];

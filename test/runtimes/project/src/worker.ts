@@ -1,6 +1,6 @@
 import { report } from './report.js';
 
-/** The form in which Workers take a program. */
+/** Workers require a default export. */
 export default {
   async fetch(): Promise<Response> {
     return new Response(await report());
