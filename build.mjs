@@ -103,9 +103,9 @@ const nodeVersion = {
   name: 'node-version',
   setup({ onEnd }) {
     onEnd(async () => {
-      const asked = await readFile(new URL('dist/src/core/kernel/node-version.js', import.meta.url), 'utf8');
-      const answer = 'const problem = oldNode();\nif (problem !== undefined) throw new Error(problem);\n';
-      await writeFile(new URL(NODE_VERSION, import.meta.url), `${withoutMap(asked)}${answer}`);
+      const source = await readFile(new URL('dist/src/core/kernel/node-version.js', import.meta.url), 'utf8');
+      const check = 'const problem = oldNode();\nif (problem !== undefined) throw new Error(problem);\n';
+      await writeFile(new URL(NODE_VERSION, import.meta.url), `${withoutMap(source)}${check}`);
     });
   },
 };
@@ -151,7 +151,7 @@ for (const path of Object.keys(metafile.outputs).filter((output) => output.endsW
 
 /**
  * Creates constants in functions, which `withPureMarks` marks as pure; a single call is marked directly. Otherwise a
- * user's bundler would keep all constants of a chunk, because it cannot see that they have no effects.
+ * user's bundler would include all constants of a chunk, because it cannot prove that they have no side effects.
  */
 function withPureConstants(text) {
   const { body } = parse(text, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true });
@@ -183,7 +183,7 @@ function withPureMarks(text) {
   );
 }
 
-/** A third of all types cannot be reached from an entry point, so nobody can import them. */
+/** A third of all type declarations cannot be reached from an entry point, so they cannot be imported. */
 function removeUnreachableTypes(entries) {
   const reached = new Set(entries);
   for (const file of reached)
@@ -233,7 +233,7 @@ function chunkOf(file) {
 
 function inCommonJs(text) {
   const problem =
-    'toolwright runs where CommonJS is unknown: leave it external (for Vite, out of ssr.noExternal)';
+    'toolwright contains CommonJS modules, which were loaded as ES modules: make toolwright external (in Vite, remove it from ssr.noExternal)';
   return `if (typeof exports === 'undefined') throw new Error('${problem}');\n${withoutMap(text)}`;
 }
 

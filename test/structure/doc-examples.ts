@@ -103,9 +103,9 @@ function declaredIn(code: string): string[] {
     /\b(?:const|let|using|class|function|interface|type|enum)\s+(?:\{([^}]*)\}|(\w+))/g,
   );
   const imported = code.matchAll(/\bimport\s+(?:type\s+)?\{([^}]*)\}/g);
-  return [...declared, ...imported].flatMap(([, several = '', one = '']) => [
-    one,
-    ...several.split(',').map(
+  return [...declared, ...imported].flatMap(([, names = '', single = '']) => [
+    single,
+    ...names.split(',').map(
       (name) =>
         name
           .split(/:| as /)

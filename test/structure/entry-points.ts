@@ -70,7 +70,7 @@ function textBefore({ syntax }: SourceFile, node: SyntaxNode): string {
   return texts.reduce((shortest, text) => (text.length < shortest.length ? text : shortest));
 }
 
-/** Whether a text ends with a doc comment, or with one and then line comments. */
+/** Whether a text ends with a doc comment, which line comments may follow. */
 function isDocumented(before: string): boolean {
   const text = before.replace(/(\n\s*\/\/[^\n]*)*\s*$/, '');
   return text.endsWith('*/') && text.slice(text.lastIndexOf('/*')).startsWith('/**');

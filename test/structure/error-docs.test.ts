@@ -22,7 +22,7 @@ test('docs/reference/errors.md has exactly the rows of the error table, in the s
 
 test('error codes are unique and ascend from 500', () => {
   const codes = TABLE.map(({ code }) => code);
-  expect(codes).toEqual([...new Set(codes)].sort((one, other) => one - other));
+  expect(codes).toEqual([...new Set(codes)].sort((a, b) => a - b));
   expect(codes[0]).toBe(500);
 });
 

@@ -87,7 +87,7 @@ export function optionsPage(): string {
   const sections = entryPoints().flatMap(({ name }) => {
     const own = types
       .filter(({ entryPoint }) => entryPoint === name)
-      .sort((one, other) => one.heading.localeCompare(other.heading));
+      .sort((a, b) => a.heading.localeCompare(b.heading));
     if (own.length === 0) return [];
     return [`## \`${name}\`\n`, ...own.map((type) => describeType(checker, type, described))];
   });
@@ -274,8 +274,8 @@ function inheritedOptions(from: OptionsType, names: readonly string[], type: Opt
   return `With all options of ${link}${missing.length > 0 ? ` except ${list(missing)}` : ''}.`;
 }
 
-function isSame(one: ts.Symbol, other: ts.Symbol): boolean {
-  return one.name === other.name && one.declarations?.[0] === other.declarations?.[0];
+function isSame(a: ts.Symbol, b: ts.Symbol): boolean {
+  return a.name === b.name && a.declarations?.[0] === b.declarations?.[0];
 }
 
 function describeOption(checker: ts.TypeChecker, option: ts.Symbol): DescribedOption {
