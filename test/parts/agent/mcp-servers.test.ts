@@ -91,12 +91,12 @@ test('a server that the agent cannot use is reported with the reason', async () 
   const refusing = await reportOf({ url: `${shop.url}/refusing`, auth });
   expect(refusing).toContain(`${shop.url}/refusing does not accept the new token`);
   const signedOut = await reportOf({ url: `${shop.url}/refusing` });
-  expect(signedOut).toContain("The MCP server 'shop' answered with status 401");
+  expect(signedOut).toContain(`The MCP server 'shop' (${shop.url}/refusing) answered with status 401`);
   expect(signedOut).toContain('mcp.shop: an `auth` or `headers` that the server accepts');
   expect(odd.issued.some((secret) => secret.includes('access'))).toBe(true);
   await shop[Symbol.asyncDispose]();
   const gone = await reportOf({ url: `${shop.url}/gone` });
-  expect(gone).toContain("The MCP server 'shop' cannot be reached");
+  expect(gone).toContain(`The MCP server 'shop' (${shop.url}/gone) cannot be reached`);
   expect(gone).toContain('mcp.shop: a command that starts, or a URL that responds');
 });
 

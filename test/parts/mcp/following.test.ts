@@ -355,12 +355,10 @@ describe('a lost connection', () => {
       response.writeHead(400, { 'content-type': 'text/plain' }).end('\nWhich tenant?\nRead the manual.');
     });
     closing.push({ close: async () => refusing[Symbol.asyncDispose]() });
-    const following = followMcpTools(new ToolRegistry(), connectMcp({ url: `${refusing.url}/mcp` }), {
-      prefix: 'shop',
-    });
-    await expect(following).rejects.toThrow(
-      /^The MCP server 'shop' answered with status 400: Which tenant\?$/,
-    );
+    const url = `${refusing.url}/mcp`;
+    const following = followMcpTools(new ToolRegistry(), connectMcp({ url }), { prefix: 'shop' });
+    const message = `The MCP server 'shop' (${url}) answered with status 400: Which tenant?`;
+    await expect(following).rejects.toMatchObject({ message });
   });
 
   test('repeats a running call only if the call is safe to repeat', async () => {

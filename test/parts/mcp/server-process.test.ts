@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { ToolRegistry } from 'toolwright';
-import { connectMcp, followMcpTools } from 'toolwright/mcp';
+import { connectMcp, followMcpTools, type McpConnectOptions, mcpTools } from 'toolwright/mcp';
 import { serve } from '../../setup/loopback.js';
 
 /** Like many servers, it writes its log to standard output; its tool `die` ends the process. */
@@ -83,6 +83,19 @@ createInterface({ input: process.stdin }).on('line', (line) => {
 });
 `;
 
+test('a failed connection is reported with the command or the URL, without arguments and query', async () => {
+  await using http = await serve((_request, response) => response.writeHead(403).end());
+  const problemOf = (server: McpConnectOptions, prefix?: string) =>
+    mcpTools(connectMcp(server), { prefix }).catch(({ message }) => message);
+  const args = ['-e', 'process.exit(3)'];
+  expect(await problemOf({ command: process.execPath, args })).toBe(
+    `The MCP server (${process.execPath}) cannot be reached (CONNECTION_CLOSED).`,
+  );
+  expect(await problemOf({ url: `${http.url}/mcp?key=secret` }, 'far')).toBe(
+    `The MCP server 'far' (${http.url}/mcp) answered with status 403.`,
+  );
+});
+
 test('a server that never answers is reported with its name after 30 seconds', async () => {
   writeFileSync(join(folder, 'silent.mjs'), SILENT);
   await using http = await serve(() => {});
@@ -92,7 +105,7 @@ test('a server that never answers is reported with its name after 30 seconds', a
     problemOf('shop', { command: process.execPath, args: [join(folder, 'silent.mjs')] }),
     problemOf('far', { url: `${http.url}/mcp?key=secret` }),
   ]);
-  const ending = 'did not answer within 30 seconds.';
-  expect(program).toBe(`The MCP server 'shop' cannot be reached: ${process.execPath} ${ending}`);
-  expect(address).toBe(`The MCP server 'far' cannot be reached: ${http.url}/mcp ${ending}`);
+  const ending = 'cannot be reached: no answer within 30 seconds.';
+  expect(program).toBe(`The MCP server 'shop' (${process.execPath}) ${ending}`);
+  expect(address).toBe(`The MCP server 'far' (${http.url}/mcp) ${ending}`);
 }, 120_000);

@@ -4,7 +4,7 @@ import {
   type ConnectedMcpClient,
   checkConnectOptions,
   type McpConnectOptions,
-  type McpStdioOptions,
+  rememberServer,
 } from './connect-options.js';
 import { UserQuestions } from './imported-tool.js';
 import { limitedFetch, McpSignIn } from './sign-in.js';
@@ -62,10 +62,11 @@ export function connectMcp(options: McpConnectOptions): McpConnector {
         return client;
       } catch (error) {
         await client.close().catch(() => {});
-        if (!canSignIn || !(await signIn?.resolve(error))) throw namingServer(error, options);
+        if (!canSignIn || !(await signIn?.resolve(error))) throw describeTimeout(error);
       }
     }
   };
+  rememberServer(connect, options);
   return Object.assign(connect, {
     finishSignIn: async (address: string | URL) => (await signIn?.finish(address)) ?? false,
   });
@@ -74,18 +75,14 @@ export function connectMcp(options: McpConnectOptions): McpConnector {
 /** Time limit for each of the first answers of a server; a program that knows no `server/discover` gives two. */
 const ANSWER_MS = 30_000;
 
-/** The SDK's error for a server that does not answer names no server. */
-function namingServer(error: unknown, options: McpConnectOptions): unknown {
+/** The SDK's error for a server that does not answer gives milliseconds. */
+function describeTimeout(error: unknown): unknown {
   const { code, data } = Object(error) as {
     readonly code?: unknown;
     readonly data?: { readonly timeout?: unknown };
   };
   if (code !== 'REQUEST_TIMEOUT') return error;
-  const seconds = Number(data?.timeout) / 1000;
-  // Without arguments and queries, which may contain secrets.
-  const url = 'url' in options ? new URL(options.url) : undefined;
-  const server = url ? url.origin + url.pathname : (options as McpStdioOptions).command;
-  return new Error(`${server} did not answer within ${seconds} seconds.`, { cause: error });
+  return new Error(`no answer within ${Number(data?.timeout) / 1000} seconds.`, { cause: error });
 }
 
 async function transportFor(options: McpConnectOptions, signIn: McpSignIn | undefined): Promise<Transport> {

@@ -92,6 +92,19 @@ export interface McpStdioOptions {
 /** A server: a program to start, or a URL. */
 export type McpConnectOptions = McpStdioOptions | McpRemoteOptions;
 
+const SERVERS = new WeakMap<object, string>();
+
+/** Stores the server of a function that connects, without arguments and queries, which may contain secrets. */
+export function rememberServer(connect: object, options: McpConnectOptions): void {
+  const url = 'url' in options ? new URL(options.url) : undefined;
+  SERVERS.set(connect, url ? url.origin + url.pathname : (options as McpStdioOptions).command);
+}
+
+/** The URL or the command of the server of `connectMcp`. */
+export function serverOf(source: object): string | undefined {
+  return SERVERS.get(source);
+}
+
 /** How an MCP server can be reached now. */
 export interface McpConnectionStatus {
   /** `sign_in`: its user must sign in first. `disconnected`: the next call connects again. */

@@ -3,6 +3,7 @@ import { causesOf, errorMessage } from '../../../core/kernel/error-message.js';
 import { isObject } from '../../../core/kernel/json.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { asSent, TASKS_EXTENSION } from '../record-message.js';
+import { serverOf } from './connect-options.js';
 import type { McpClientSource } from './options.js';
 import {
   type AskForSignIn,
@@ -49,6 +50,8 @@ export class LiveClient {
   readonly #connect: (() => Client | Promise<Client>) | undefined;
   readonly #onConnect: (client: Client) => void;
   #name: string | undefined;
+  /** The server's URL or command until it is known by its name: models receive later errors. */
+  #address: string | undefined;
   #client: Promise<Client> | undefined;
   #current: Client | undefined;
   readonly #cancels = new Set<Promise<unknown> | undefined>();
@@ -69,6 +72,7 @@ export class LiveClient {
   ) {
     this.#onConnect = onConnect;
     this.#name = prefix;
+    this.#address = serverOf(source);
     if (typeof source === 'function') this.#connect = source as () => Client | Promise<Client>;
     else {
       const client = source as Client;
@@ -149,7 +153,9 @@ export class LiveClient {
   }
 
   get #server(): string {
-    return this.#name === undefined ? 'MCP server' : `MCP server '${this.#name}'`;
+    const name = this.#name === undefined ? '' : ` '${this.#name}'`;
+    const address = this.#address === undefined ? '' : ` (${this.#address})`;
+    return `MCP server${name}${address}`;
   }
 
   async #open(): Promise<Client> {
@@ -189,6 +195,7 @@ export class LiveClient {
   #adopt(client: Client): void {
     this.#current = client;
     this.problem = undefined;
+    this.#address = undefined;
     this.#name = client.getServerVersion()?.name.slice(0, MOST_NAME_CHARACTERS) ?? this.#name;
     this.hasTasks = client.getServerCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
     this.#onConnect(client);
