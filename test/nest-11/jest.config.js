@@ -1,6 +1,6 @@
 import base from '../../jest.config.js';
 
-/** The same specs and the same sources, with NestJS 11 in place of the installed one. */
+/** Runs the tests of the bridge with NestJS 11 instead of the installed version. */
 export default {
   ...base,
   rootDir: '../..',

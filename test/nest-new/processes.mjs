@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 
-/** What a program prints; throws what it complains of where it fails. */
+/** Returns the output of a program; throws it as an error if the program fails. */
 export function run(folder, program, args) {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     cwd: folder,

@@ -12,16 +12,16 @@ import type { FastifyRequest } from 'fastify';
 import { Tool, ToolContext } from 'toolwright';
 import { toolCallOf } from 'toolwright/nestjs';
 
-/** Whatever stands for a request on these platforms. */
-export interface Asking {
+/** The request on these platforms: of Fastify, of a message, or of GraphQL. */
+export interface CallerRequest {
   readonly user?: string;
   readonly headers?: FastifyRequest['headers'];
 }
 
-/** Only this user may call the method, over HTTP and as a tool. */
+/** Allows only this user to call the method, over HTTP and as a tool. */
 export const OnlyFor = (user: string) => SetMetadata('only-for', user);
 
-/** Logs users in by a header, over HTTP, and asks the request of a tool call who it is. */
+/** Authenticates HTTP requests by a header, and reads the user of a tool call from its request. */
 @Injectable()
 export class UserGuard implements CanActivate {
   constructor(@Inject(Reflector) private readonly reflector: Reflector) {}
@@ -29,30 +29,33 @@ export class UserGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const request: FastifyRequest & { user?: unknown } = context.switchToHttp().getRequest();
     if (toolCallOf(context) === undefined) request.user = request.headers.authorization;
-    if (request.user === undefined) throw new UnauthorizedException('log in first');
-    const only = this.reflector.getAllAndOverride('only-for', [context.getHandler(), context.getClass()]);
-    return only === undefined || request.user === only;
+    if (request.user === undefined) throw new UnauthorizedException('not authenticated');
+    const allowedUser = this.reflector.getAllAndOverride('only-for', [
+      context.getHandler(),
+      context.getClass(),
+    ]);
+    return allowedUser === undefined || request.user === allowedUser;
   }
 }
 
-let made = 0;
+let created = 0;
 
-/** Made for each request. */
+/** Created for each request. */
 @Injectable({ scope: Scope.REQUEST })
 export class Caller {
   readonly number: number;
 
-  constructor(@Inject(REQUEST) readonly request: Asking | undefined) {
-    made += 1;
-    this.number = made;
+  constructor(@Inject(REQUEST) readonly request: CallerRequest | undefined) {
+    created += 1;
+    this.number = created;
   }
 
   get name(): string {
-    return this.request?.user ?? this.request?.headers?.authorization ?? 'nobody';
+    return this.request?.user ?? this.request?.headers?.authorization ?? 'anonymous';
   }
 }
 
-/** Request-scoped, because what it injects is. */
+/** Request-scoped, because it injects a request-scoped provider. */
 @Injectable()
 export class CallerTools {
   constructor(@Inject(Caller) private readonly caller: Caller) {}
@@ -80,5 +83,5 @@ export class CallerTools {
   }
 }
 
-/** Why `wait` ended. */
+/** Resolves with the abort reason of `wait`. */
 export const aborted = Promise.withResolvers<string>();

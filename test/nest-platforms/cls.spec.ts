@@ -6,7 +6,7 @@ import { filter, from, map } from 'rxjs';
 import { Tool } from 'toolwright';
 import { ToolwrightService } from 'toolwright/nestjs';
 import { listen } from './listen.js';
-import { asks, obedient } from './model.js';
+import { promptFor, provider } from './model.js';
 
 @Injectable()
 class ClsTools {
@@ -18,9 +18,9 @@ class ClsTools {
     return this.cls.get<string>('user');
   }
 
-  @Tool('What did the handler note?')
+  @Tool('Return the note of the handler')
   note() {
-    return this.cls.get<string | undefined>('note') ?? 'nothing';
+    return this.cls.get<string | undefined>('note') ?? 'no note';
   }
 }
 
@@ -34,17 +34,17 @@ class ChatController {
   @Get('note')
   async note() {
     this.cls.set('note', 'noted');
-    return (await this.toolwright.run(asks('note'))).content;
+    return (await this.toolwright.run(promptFor('note'))).content;
   }
 
   @Get()
   async run() {
-    return (await this.toolwright.run(asks('who'))).content;
+    return (await this.toolwright.run(promptFor('who'))).content;
   }
 
   @Sse('events')
   events() {
-    return from(this.toolwright.stream(asks('who'))).pipe(
+    return from(this.toolwright.stream(promptFor('who'))).pipe(
       filter((event) => event.type === 'call-end'),
       map(({ result }) => ({ data: { text: result.forLLM } })),
     );
@@ -52,16 +52,16 @@ class ChatController {
 }
 
 test.each(['middleware', 'guard', 'interceptor'] as const)(
-  'a context that the %s of nestjs-cls opens under Fastify reaches tools and streams',
-  async (opener) => {
+  'tools and streams see the context that the %s of nestjs-cls opens under Fastify',
+  async (enhancer) => {
     const setup = (cls: ClsService, request: FastifyRequest) =>
       cls.set('user', String(request.headers.authorization));
     const { url } = await listen({
-      options: { provider: obedient, model: 'm' },
+      options: { provider, model: 'm' },
       imports: [
         ClsModule.forRoot({
           global: true,
-          [opener]: {
+          [enhancer]: {
             mount: true,
             setup: (cls: ClsService, from: { switchToHttp?(): { getRequest(): FastifyRequest } }) =>
               setup(cls, from.switchToHttp?.().getRequest() ?? (from as FastifyRequest)),
@@ -76,6 +76,6 @@ test.each(['middleware', 'guard', 'interceptor'] as const)(
     const users = Array.from({ length: 20 }, (_, index) => `user-${index}`);
     expect(await Promise.all(users.map((user) => get('/', user)))).toEqual(users);
     for (const user of users.slice(0, 3)) expect(await get('/events', user)).toContain(`{"text":"${user}"}`);
-    expect(await get('/note', 'ada')).toBe(opener === 'interceptor' ? 'nothing' : 'noted');
+    expect(await get('/note', 'ada')).toBe(enhancer === 'interceptor' ? 'no note' : 'noted');
   },
 );

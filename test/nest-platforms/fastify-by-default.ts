@@ -1,2 +1,2 @@
-/** What `NestFactory.create` takes where no adapter is given: so the specs that name none run on Fastify. */
+/** `NestFactory.create` uses the Express adapter by default, so tests without an adapter run on Fastify. */
 export { FastifyAdapter as ExpressAdapter } from '@nestjs/platform-fastify';

@@ -4,9 +4,9 @@ import { defineTool } from 'toolwright';
 import { type ChatHandler, createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 import { readMessage, said } from '../parts/chat/chat-reader.js';
-import { obedient } from './model.js';
+import { provider } from './model.js';
 
-// Fastify by itself, whose parser has read the body before any handler is asked.
+// Fastify without NestJS. Its parser reads the body before the handler runs.
 
 const open = new Set<FastifyInstance>();
 const chats = new Set<ChatHandler>();
@@ -20,7 +20,7 @@ afterEach(async () => {
 
 async function listen(mount: (app: FastifyInstance, chat: ChatHandler) => void): Promise<string> {
   const chat = createChatHandler({
-    provider: obedient,
+    provider,
     model: 'm',
     tools: [defineTool({ name: 'greet', description: 'Greets', approval: true, execute: () => 'Grüße' })],
     store: new MemoryRunStore(),
@@ -39,7 +39,7 @@ function post(url: string, body: object): Promise<Response> {
   return fetch(url, { method: 'POST', headers, body: JSON.stringify({ id: 'c1', ...body }) });
 }
 
-test('`chat.node` is a handler of Fastify: a call is approved, the page is loaded anew, the headers of hooks stay', async () => {
+test('`chat.node` is a route handler of Fastify for messages, approvals and reloads, and keeps the headers of hooks', async () => {
   const url = await listen((app, chat) => {
     app.addHook('onRequest', async (_request, reply) => {
       reply.header('access-control-allow-origin', 'https://shop.example');
@@ -47,9 +47,9 @@ test('`chat.node` is a handler of Fastify: a call is approved, the page is loade
     app.all('/api/chat', chat.node);
     app.all('/api/chat/*', chat.node);
   });
-  const asked = await post(url, { messages: [said('greet', 'm1')] });
-  expect(asked.headers.get('access-control-allow-origin')).toBe('https://shop.example');
-  const { message, violations } = await readMessage(asked);
+  const suspended = await post(url, { messages: [said('greet', 'm1')] });
+  expect(suspended.headers.get('access-control-allow-origin')).toBe('https://shop.example');
+  const { message, violations } = await readMessage(suspended);
   const parts = message?.parts.map((part) =>
     'approval' in part && part.approval
       ? { ...part, state: 'approval-responded', approval: { id: part.approval.id, approved: true } }
@@ -58,8 +58,8 @@ test('`chat.node` is a handler of Fastify: a call is approved, the page is loade
   const answered = await readMessage(await post(url, { messages: [{ ...message, parts }] }), message);
   expect(answered.message?.parts.at(-1)).toMatchObject({ text: 'Grüße' });
   expect([...violations, ...answered.violations]).toEqual([]);
-  const kept = (await (await fetch(`${url}/c1/messages`, { headers })).json()) as readonly { id: string }[];
-  expect(kept.map(({ id }) => id)).toEqual(['m1', 'turn-1']);
+  const stored = (await (await fetch(`${url}/c1/messages`, { headers })).json()) as readonly { id: string }[];
+  expect(stored.map(({ id }) => id)).toEqual(['m1', 'turn-1']);
   expect((await fetch(`${url}/c1/stream`, { headers })).status).toBe(204);
   expect((await fetch(`${url}/c1/stream`, { headers: { authorization: 'eve' } })).status).toBe(403);
   expect(
@@ -67,7 +67,7 @@ test('`chat.node` is a handler of Fastify: a call is approved, the page is loade
   ).toBe(204);
 });
 
-test('a request of Node whose body Fastify has read says what to write instead', async () => {
+test('the error for a request whose body Fastify has read explains how to mount the handler', async () => {
   const url = await listen((app, chat) => {
     app.post('/api/chat', (request, reply) => {
       reply.hijack();

@@ -8,7 +8,7 @@ import { Tool, ToolRegistry } from 'toolwright';
 import { ToolwrightService } from 'toolwright/nestjs';
 import { aborted, Caller, CallerTools, UserGuard } from './callers.js';
 import { listen } from './listen.js';
-import { asks, obedient } from './model.js';
+import { promptFor, provider } from './model.js';
 
 @Controller()
 class ChatController {
@@ -24,12 +24,12 @@ class ChatController {
 
   @Get('run/:tool')
   async run(@Param('tool') tool: string) {
-    return (await this.toolwright.run(asks(tool))).content;
+    return (await this.toolwright.run(promptFor(tool))).content;
   }
 
   @Sse('events')
   events(@Query('tool') tool: string) {
-    return from(this.toolwright.stream(asks(tool))).pipe(
+    return from(this.toolwright.stream(promptFor(tool))).pipe(
       filter((event) => event.type === 'call-end'),
       map(({ result }) => ({ type: 'call-end', data: { text: result.forLLM } })),
     );
@@ -37,11 +37,11 @@ class ChatController {
 
   @Get('raw/:tool')
   async raw(@Param('tool') tool: string, @Res() reply: FastifyReply) {
-    const left = new AbortController();
+    const disconnected = new AbortController();
     reply.hijack();
     reply.raw.writeHead(200, { 'content-type': 'text/event-stream' });
-    reply.raw.on('close', () => left.abort(new Error('the client has left')));
-    for await (const event of this.toolwright.stream(asks(tool), { signal: left.signal })) {
+    reply.raw.on('close', () => disconnected.abort(new Error('the client has disconnected')));
+    for await (const event of this.toolwright.stream(promptFor(tool), { signal: disconnected.signal })) {
       if (event.type === 'call-start') reply.raw.write('event: call-start\ndata: {}\n\n');
       if (event.type === 'call-end') reply.raw.write(`event: call-end\ndata: ${event.result.forLLM}\n\n`);
     }
@@ -65,7 +65,7 @@ class SharedController {
 
 const shop = () =>
   listen({
-    options: { provider: obedient, model: 'm' },
+    options: { provider, model: 'm' },
     controllers: [ChatController, SharedController],
     providers: [Caller, CallerTools, { provide: APP_GUARD, useClass: UserGuard }],
   });
@@ -76,7 +76,7 @@ async function get(url: string, user: string): Promise<string> {
   return (await fetch(url, as(user))).text();
 }
 
-test('a request-scoped toolset sees the request of Fastify, and shares the instances of its handler', async () => {
+test('a request-scoped toolset receives the request of Fastify and shares the instances of its handler', async () => {
   const { url } = await shop();
   const users = Array.from({ length: 20 }, (_, index) => `user-${index}`);
   const shared = await Promise.all(users.map((user) => get(`${url}/shared`, user)));
@@ -89,14 +89,14 @@ test('a request-scoped toolset sees the request of Fastify, and shares the insta
   expect(alone.map((answer) => answer.split(' ')[0])).toEqual(users);
 });
 
-test('a guard finds the user that it put on the request of Fastify', async () => {
+test('a guard reads the user that it has set on the request of Fastify', async () => {
   const { url } = await shop();
   expect(await get(`${url}/call/secret`, 'ada')).toBe('the secret');
   expect(await get(`${url}/call/secret`, 'bob')).toBe("The tool 'secret' was refused: Forbidden resource");
   expect((await fetch(`${url}/call/secret`)).status).toBe(401);
 });
 
-test('a stream goes out as server-sent events on behalf of its request, by `@Sse` and by hand', async () => {
+test('server-sent events by `@Sse` and by hand stream a run with the user of its request', async () => {
   const { url } = await shop();
   const sse = await get(`${url}/events?tool=who`, 'ada');
   expect(sse).toMatch(/event: call-end\n(.*\n)?data: \{"text":"ada \d+"\}/);
@@ -105,37 +105,37 @@ test('a stream goes out as server-sent events on behalf of its request, by `@Sse
   expect(await raw.text()).toMatch(/event: call-end\ndata: bob \d+\n\n$/);
 });
 
-test('a client that leaves ends its run', async () => {
+test('a run is aborted when its client disconnects', async () => {
   const { url } = await shop();
-  const leaving = new AbortController();
-  const response = await fetch(`${url}/raw/wait`, { ...as('ada'), signal: leaving.signal });
+  const controller = new AbortController();
+  const response = await fetch(`${url}/raw/wait`, { ...as('ada'), signal: controller.signal });
   await response.body?.getReader().read();
-  leaving.abort();
-  expect(await aborted.promise).toContain('the client has left');
+  controller.abort();
+  expect(await aborted.promise).toContain('the client has disconnected');
 });
 
-test('a shutdown waits for the call of a request that is under way', async () => {
+test('a shutdown waits for a running call of a request', async () => {
   @Injectable({ scope: Scope.DEFAULT })
   class Slow {
-    readonly begun = new EventTarget();
+    readonly started = new EventTarget();
     readonly go = new EventTarget();
 
     @Tool('Work')
     async work() {
-      this.begun.dispatchEvent(new Event('begun'));
+      this.started.dispatchEvent(new Event('started'));
       await once(this.go, 'go');
       return 'worked';
     }
   }
   const { app, url } = await listen({
-    options: { provider: obedient, model: 'm', shutdownTimeoutMs: 60_000 },
+    options: { provider, model: 'm', shutdownTimeoutMs: 60_000 },
     controllers: [ChatController],
     providers: [Slow],
   });
   const slow = app.get(Slow);
-  const begun = once(slow.begun, 'begun');
+  const started = once(slow.started, 'started');
   const answer = get(`${url}/run/work`, 'ada');
-  await begun;
+  await started;
   const closing = app.close();
   slow.go.dispatchEvent(new Event('go'));
   expect(await answer).toBe('worked');

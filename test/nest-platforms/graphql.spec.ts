@@ -5,26 +5,26 @@ import { Args, Context, GqlExecutionContext, GraphQLModule, Query, Resolver } fr
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
 import { Tool, ToolRegistry } from 'toolwright';
 import { ToolwrightService, toolCallOf } from 'toolwright/nestjs';
-import { type Asking, Caller, CallerTools, OnlyFor } from './callers.js';
+import { Caller, type CallerRequest, CallerTools, OnlyFor } from './callers.js';
 import { listen } from './listen.js';
-import { asks, obedient } from './model.js';
+import { promptFor, provider } from './model.js';
 
 interface GraphqlContext {
-  readonly req: Asking;
+  readonly req: CallerRequest;
 }
 
-/** As it is written where an application has GraphQL: who asks is found for resolvers and for tools. */
+/** A guard of an application with GraphQL: it finds the request of resolvers and of tool calls. */
 @Injectable()
 class HeaderGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
-    const only: unknown = Reflect.getMetadata('only-for', context.getHandler());
-    return only === undefined || requestOf(context).headers?.authorization === only;
+    const allowedUser: unknown = Reflect.getMetadata('only-for', context.getHandler());
+    return allowedUser === undefined || requestOf(context).headers?.authorization === allowedUser;
   }
 }
 
-function requestOf(context: ExecutionContext): Asking {
+function requestOf(context: ExecutionContext): CallerRequest {
   const call = toolCallOf(context);
-  if (call !== undefined) return call.request as Asking;
+  if (call !== undefined) return call.request as CallerRequest;
   return GqlExecutionContext.create(context).getContext<GraphqlContext>().req;
 }
 
@@ -34,12 +34,12 @@ class ChatResolver {
 
   @Query(() => String)
   async asUser(@Args('tool') tool: string, @Context() { req }: GraphqlContext) {
-    return (await this.toolwright.run(asks(tool), { request: req })).content;
+    return (await this.toolwright.run(promptFor(tool), { request: req })).content;
   }
 
   @Query(() => String)
-  async asNobody(@Args('tool') tool: string) {
-    return (await this.toolwright.run(asks(tool))).content;
+  async anonymous(@Args('tool') tool: string) {
+    return (await this.toolwright.run(promptFor(tool))).content;
   }
 
   @Query(() => String)
@@ -55,7 +55,7 @@ class ChatResolver {
   }
 }
 
-/** Made for each request, which for a resolver is the context of GraphQL. */
+/** Created for each request, which for a resolver is the context of GraphQL. */
 @Resolver()
 class ScopedResolver {
   constructor(
@@ -65,14 +65,14 @@ class ScopedResolver {
 
   @Query(() => [String])
   async shared(@Context() context: GraphqlContext) {
-    const { content } = await this.toolwright.run(asks('who'), { request: context });
+    const { content } = await this.toolwright.run(promptFor('who'), { request: context });
     return [String(this.caller.number), content.split(' ')[1]];
   }
 }
 
-test('a resolver runs the loop for the request that it gives, and for nobody without one', async () => {
+test('a resolver runs the loop for the request that it passes, and anonymously without a request', async () => {
   const { app, url } = await listen({
-    options: { provider: obedient, model: 'm' },
+    options: { provider, model: 'm' },
     imports: [
       GraphQLModule.forRoot<MercuriusDriverConfig>({ driver: MercuriusDriver, autoSchemaFile: true }),
     ],
@@ -99,8 +99,8 @@ test('a resolver runs the loop for the request that it gives, and for nobody wit
     asUser: "The tool 'secret' was refused: Forbidden resource",
   });
   expect(await query('guarded', 'bob')).toBe('Forbidden resource');
-  expect(await query('asNobody(tool: "who")', 'ada')).toEqual({
-    asNobody: expect.stringMatching(/^nobody \d+$/),
+  expect(await query('anonymous(tool: "who")', 'ada')).toEqual({
+    anonymous: expect.stringMatching(/^anonymous \d+$/),
   });
   expect(await query('greet(name: "Ada")', 'ada')).toEqual({ greet: 'hello Ada' });
   expect((await app.get(ToolRegistry).execute('greet', { name: 'Ada' })).forLLM).toBe('hello Ada');

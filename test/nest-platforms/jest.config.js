@@ -1,8 +1,8 @@
 import base from '../../jest.config.js';
 
 /**
- * Its own specs, and those of the bridge which need no platform of their own, on Fastify. The copies of what the
- * platforms depend on must be theirs, because a class of another copy is another class.
+ * Runs the tests of this folder, and those tests of the bridge that do not need Express, on Fastify. Dependencies are
+ * mapped to the copies in this folder, because the classes of two copies are different.
  */
 export default {
   ...base,

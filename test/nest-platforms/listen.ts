@@ -6,8 +6,8 @@ import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ToolwrightModule, type ToolwrightModuleOptions } from 'toolwright/nestjs';
 
-/** What an application is made of, and what is done to it before it listens. */
-export interface Listening extends ModuleMetadata {
+/** The module of an application, and a callback before it listens. */
+export interface ListenOptions extends ModuleMetadata {
   readonly options?: ToolwrightModuleOptions;
   readonly before?: (app: NestFastifyApplication) => Promise<void> | void;
 }
@@ -19,8 +19,8 @@ afterEach(async () => {
   open.clear();
 });
 
-/** An application on Fastify that listens; it is closed after the test. */
-export async function listen({ options, before, imports = [], ...metadata }: Listening) {
+/** Starts an application on Fastify, which is closed after the test. */
+export async function listen({ options, before, imports = [], ...metadata }: ListenOptions) {
   class AppModule {}
   const root = { module: AppModule, ...metadata, imports: [ToolwrightModule.forRoot(options), ...imports] };
   const app = await NestFactory.create<NestFastifyApplication>(root, new FastifyAdapter(), {

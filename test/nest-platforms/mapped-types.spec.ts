@@ -21,7 +21,7 @@ class Place {
 
 class CreateOrder {
   @Param('What to order')
-  @ApiProperty({ description: 'Not this text', example: 'tea' })
+  @ApiProperty({ description: 'Overridden by @Param', example: 'tea' })
   @IsString()
   item!: string;
 
@@ -49,14 +49,14 @@ class Paged {
   page!: number;
 }
 
-/** The schema of a tool that takes a DTO, in an application. */
+/** Returns the schema of a tool of an application with this DTO as its argument. */
 async function schemaOf(dto: new () => object) {
   @Injectable()
   class Tools {
     @Tool()
     @ApiOperation({ summary: 'Take it' })
-    take(taken: object) {
-      return taken;
+    take(order: object) {
+      return order;
     }
   }
   Reflect.defineMetadata('design:paramtypes', [dto], Tools.prototype, 'take');
@@ -72,7 +72,7 @@ const ITEM = { type: 'string', description: 'What to order', examples: ['tea'] }
 const QUANTITY = { type: 'integer', description: 'How many', minimum: 2, maximum: 10, examples: [3] };
 const SIZE = { enum: ['small', 'large', null] };
 
-test('@ApiProperty of @nestjs/swagger is read as it records itself', async () => {
+test('@ApiProperty of @nestjs/swagger adds descriptions, types and limits to the schema', async () => {
   expect(await schemaOf(CreateOrder)).toMatchObject({
     properties: {
       item: ITEM,
@@ -135,7 +135,7 @@ test('@ApiProperty and @Param survive the mapped types of @nestjs/mapped-types',
 });
 
 class Documented {
-  @Param('In my words')
+  @Param('Described by @Param')
   @ApiProperty({ description: 'Documented' })
   name!: string;
 
@@ -143,21 +143,21 @@ class Documented {
   @ApiProperty()
   note!: string;
 
-  @Param('Nothing else stands on it')
+  @Param('A property without rules')
   plain!: string;
 }
 
 class Undocumented {
-  @Param('Nothing else stands on it')
+  @Param('A property without rules')
   plain!: string;
 
-  @Param('Nor on this')
+  @Param('A number without rules')
   other!: number;
 }
 
-test('@Param survives mapped types also where no rule of class-validator stands on the class', async () => {
-  const name = { type: 'string', description: 'In my words' };
-  const plainText = { type: 'string', description: 'Nothing else stands on it' };
+test('@Param survives mapped types of a class without class-validator rules', async () => {
+  const name = { type: 'string', description: 'Described by @Param' };
+  const plainText = { type: 'string', description: 'A property without rules' };
   class Picked extends swagger.PickType(Documented, ['name']) {}
   expect(await schemaOf(Picked)).toEqual({ type: 'object', properties: { name }, required: ['name'] });
   class Omitted extends swagger.OmitType(Documented, ['note']) {}

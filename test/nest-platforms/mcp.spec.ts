@@ -6,12 +6,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ToolRegistry } from 'toolwright';
 import { createMcpServer, type McpToolServer } from 'toolwright/mcp';
 import { ToolwrightService } from 'toolwright/nestjs';
-import { type Asking, Caller, CallerTools, UserGuard } from './callers.js';
+import { Caller, type CallerRequest, CallerTools, UserGuard } from './callers.js';
 import { listen } from './listen.js';
 
-type Caught = FastifyRequest & Asking;
+type AuthenticatedRequest = FastifyRequest & CallerRequest;
 
-/** The same tools at two paths: by the handler for Node's `http`, and by the Web-standard one. */
+/** The same tools at two paths: with the handler for `node:http` and with the Fetch handler. */
 @Controller()
 class McpController implements OnModuleDestroy {
   readonly #server: McpToolServer;
@@ -26,13 +26,13 @@ class McpController implements OnModuleDestroy {
   }
 
   @All('node')
-  async node(@Req() request: Caught, @Res() reply: FastifyReply) {
+  async node(@Req() request: AuthenticatedRequest, @Res() reply: FastifyReply) {
     reply.hijack();
     await this.#server.node(Object.assign(request.raw, { auth: authOf(request) }), reply.raw, request.body);
   }
 
   @All('fetch')
-  async fetch(@Req() request: Caught, @Res() reply: FastifyReply) {
+  async fetch(@Req() request: AuthenticatedRequest, @Res() reply: FastifyReply) {
     const { method, url, host, body } = request;
     const headers = new Headers(request.headers as Record<string, string>);
     const web = new Request(`http://${host}${url}`, { method, headers });
@@ -45,12 +45,12 @@ class McpController implements OnModuleDestroy {
   }
 }
 
-function authOf({ user = '' }: Caught) {
+function authOf({ user = '' }: AuthenticatedRequest) {
   return { token: '', clientId: user, scopes: [], extra: { user } };
 }
 
 for (const path of ['node', 'fetch']) {
-  test(`MCP clients are served under Fastify by \`mcp.${path}\`, each for its own user`, async () => {
+  test(`\`mcp.${path}\` under Fastify calls tools for the user of each MCP client`, async () => {
     const { url } = await listen({
       controllers: [McpController],
       providers: [Caller, CallerTools, { provide: APP_GUARD, useClass: UserGuard }],
@@ -73,19 +73,19 @@ for (const path of ['node', 'fetch']) {
   });
 }
 
-test('forRoot({ mcp }) is a route under Fastify, too, which leads whoever has not signed in to the sign-in', async () => {
+test('forRoot({ mcp }) adds a route under Fastify that requires sign-in and describes it', async () => {
   const oauth = { resource: 'https://api.example.org/mcp', issuer: 'https://auth.example.org' };
   const { url } = await listen({
     options: { mcp: { oauth } } as never,
     providers: [Caller, CallerTools, { provide: APP_GUARD, useClass: UserGuard }],
   });
-  const refused = await fetch(`${url}/mcp`, {
+  const unauthorized = await fetch(`${url}/mcp`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
   });
-  expect(refused.status).toBe(401);
-  expect(refused.headers.get('www-authenticate')).toContain('resource_metadata=');
+  expect(unauthorized.status).toBe(401);
+  expect(unauthorized.headers.get('www-authenticate')).toContain('resource_metadata=');
   const document = await fetch(`${url}/.well-known/oauth-protected-resource/mcp`);
   expect(await document.json()).toMatchObject({ resource: oauth.resource });
   const client = new Client({ name: 'test', version: '1' });

@@ -9,7 +9,7 @@ import { Tool, ToolRegistry } from 'toolwright';
 import { ToolwrightService, toolCallOf } from 'toolwright/nestjs';
 import { Caller, CallerTools } from './callers.js';
 import { listen } from './listen.js';
-import { asks, obedient } from './model.js';
+import { promptFor, provider } from './model.js';
 
 const contexts: string[] = [];
 
@@ -32,12 +32,12 @@ class ChatHandlers {
 
   @MessagePattern('as-user')
   async asUser(@Payload() { user, tool }: { readonly user: string; readonly tool: string }) {
-    return (await this.toolwright.run(asks(tool), { request: { user } })).content;
+    return (await this.toolwright.run(promptFor(tool), { request: { user } })).content;
   }
 
-  @MessagePattern('as-nobody')
-  async asNobody(@Payload() { tool }: { readonly tool: string }) {
-    return (await this.toolwright.run(asks(tool))).content;
+  @MessagePattern('anonymous')
+  async anonymous(@Payload() { tool }: { readonly tool: string }) {
+    return (await this.toolwright.run(promptFor(tool))).content;
   }
 
   @MessagePattern('double')
@@ -48,14 +48,14 @@ class ChatHandlers {
 
   @Get()
   async overHttp() {
-    return (await this.toolwright.run(asks('who'))).content;
+    return (await this.toolwright.run(promptFor('who'))).content;
   }
 }
 
 async function connect() {
   let server: Server | undefined;
   const { app, url } = await listen({
-    options: { provider: obedient, model: 'm' },
+    options: { provider, model: 'm' },
     controllers: [ChatHandlers],
     providers: [Caller, CallerTools, { provide: APP_GUARD, useClass: ContextGuard }],
     before: async (app) => {
@@ -74,20 +74,20 @@ async function connect() {
   return { app, url, client, send };
 }
 
-test('a handler of messages runs the loop for the request that it gives, and for nobody without one', async () => {
+test('a message handler runs the loop for the request that it passes, and anonymously without a request', async () => {
   const { url, client, send } = await connect();
   contexts.length = 0;
   const users = Array.from({ length: 20 }, (_, index) => `user-${index}`);
   const answers = await Promise.all(users.map((user) => send('as-user', { user, tool: 'who' })));
   expect(answers.map((answer) => answer.split(' ')[0])).toEqual(users);
-  expect(await send('as-nobody', { tool: 'who' })).toMatch(/^nobody \d+$/);
-  expect(new Set(contexts)).toEqual(new Set(['rpc asUser', 'rpc asNobody', 'tool who']));
+  expect(await send('anonymous', { tool: 'who' })).toMatch(/^anonymous \d+$/);
+  expect(new Set(contexts)).toEqual(new Set(['rpc asUser', 'rpc anonymous', 'tool who']));
   const overHttp = await fetch(url, { headers: { authorization: 'ada' } });
   expect(await overHttp.text()).toMatch(/^ada \d+$/);
   client.close();
 });
 
-test('a handler of messages can be a tool as well', async () => {
+test('a message handler can also be a tool', async () => {
   const { app, client, send } = await connect();
   const tools = app.get(ToolRegistry);
   expect((await tools.execute('double', { n: 4 })).forLLM).toBe('8');

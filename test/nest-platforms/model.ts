@@ -1,7 +1,7 @@
 import type { LLMProvider } from 'toolwright';
 
-/** A model that calls the tool which the user names, and then says what it heard of it. */
-export const obedient: LLMProvider = {
+/** A model that calls the tool whose name is the user message, and then replies with the result. */
+export const provider: LLMProvider = {
   async chat({ messages }) {
     const last = messages.at(-1);
     const content = String(last?.content ?? '');
@@ -14,5 +14,5 @@ export const obedient: LLMProvider = {
   },
 };
 
-/** What a user says. */
-export const asks = (tool: string) => [{ role: 'user', content: tool }] as const;
+/** The messages of a user who requests this tool. */
+export const promptFor = (tool: string) => [{ role: 'user', content: tool }] as const;

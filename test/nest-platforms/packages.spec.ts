@@ -8,12 +8,12 @@ import { Tool, ToolRegistry } from 'toolwright';
 import { ToolwrightService, toolCallOf } from 'toolwright/nestjs';
 import { Caller, CallerTools } from './callers.js';
 import { listen } from './listen.js';
-import { asks, obedient } from './model.js';
+import { promptFor, provider } from './model.js';
 
-// It is CommonJS and requires what is a module: Jest can do that only once that has been loaded.
+// This CommonJS package requires an ES module, which Jest supports only after the module was loaded.
 const { ThrottlerGuard, ThrottlerModule } = await import('@nestjs/throttler');
 
-// Enhancers of packages that many applications have, as they come, around routes and tools.
+// Guards and interceptors of popular packages with routes and tools.
 
 let calls = 0;
 
@@ -47,7 +47,7 @@ class ToolsController {
 
   @Get('run/:name')
   async run(@Param('name') name: string) {
-    return (await this.toolwright.run(asks(name))).content;
+    return (await this.toolwright.run(promptFor(name))).content;
   }
 }
 
@@ -61,7 +61,7 @@ const UNEXPECTED = /^The tool 'count' was refused: Internal error \(ref \w+\)$/;
 
 const refused = (reason: string) => `The tool 'count' was refused: ${reason}`;
 
-test('the ThrottlerGuard refuses every call as it comes, because it wants to write headers', async () => {
+test('the ThrottlerGuard with default options refuses every call, because it sets response headers', async () => {
   const { url } = await listen({
     imports: [ThrottlerModule.forRoot([{ ttl: 60_000, limit: 2 }])],
     controllers: [ToolsController],
@@ -82,7 +82,7 @@ test('the ThrottlerGuard without headers counts the calls of each tool', async (
   expect(await answer.json()).toEqual(['call 1', 'call 2', tooMany, 'hello']);
 });
 
-test('the ThrottlerGuard leaves tools alone where it is told to', async () => {
+test('the ThrottlerGuard can skip tool calls', async () => {
   const { url } = await listen({
     imports: [
       ThrottlerModule.forRoot({
@@ -97,21 +97,21 @@ test('the ThrottlerGuard leaves tools alone where it is told to', async () => {
   expect((await fetch(`${url}/call/count,count`)).status).toBe(429);
 });
 
-test('the AuthGuard of passport logs in for routes and for tools', async () => {
+test('the AuthGuard of passport authenticates routes and tools', async () => {
   @Injectable()
   class TokenStrategy extends PassportStrategy(Strategy) {
     validate(token: string) {
-      return token === 'nobody' ? false : token;
+      return token === 'invalid' ? false : token;
     }
   }
   const { url } = await listen({
-    options: { provider: obedient, model: 'm' },
+    options: { provider, model: 'm' },
     imports: [PassportModule],
     controllers: [ToolsController],
     providers: [Caller, CallerTools, TokenStrategy, { provide: APP_GUARD, useClass: AuthGuard('bearer') }],
   });
   expect(await (await fetch(`${url}/run/who`, as('ada'))).text()).toMatch(/^ada \d+$/);
-  expect((await fetch(`${url}/run/who`, as('nobody'))).status).toBe(401);
+  expect((await fetch(`${url}/run/who`, as('invalid'))).status).toBe(401);
 });
 
 test('a call without a request is refused by the AuthGuard of passport', async () => {
@@ -126,13 +126,13 @@ test('a call without a request is refused by the AuthGuard of passport', async (
   });
   const tools = app.get(ToolRegistry);
   const toolwright = app.get(ToolwrightService);
-  const of = (request: object) => tools.executeWithContext('count', {}, toolwright.scopeOf(request));
+  const callFor = (request: object) => tools.executeWithContext('count', {}, toolwright.scopeOf(request));
   expect((await tools.execute('count')).forLLM).toMatch(UNEXPECTED);
-  expect((await of({ headers: {} })).forLLM).toBe(refused('Unauthorized'));
-  expect((await of(as('ada'))).forLLM).toBe('call 1');
+  expect((await callFor({ headers: {} })).forLLM).toBe(refused('Unauthorized'));
+  expect((await callFor(as('ada'))).forLLM).toBe('call 1');
 });
 
-test('the CacheInterceptor keeps what routes answer, and never a tool’s result', async () => {
+test('the CacheInterceptor caches responses of routes and never results of tools', async () => {
   const { app, url } = await listen({
     imports: [CacheModule.register({ ttl: 60_000 })],
     controllers: [ToolsController],

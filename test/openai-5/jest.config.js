@@ -1,6 +1,6 @@
 import base from '../../jest.config.js';
 
-/** The same specs and the same sources, with the oldest client in place of the installed one. */
+/** Runs the tests of the provider with the oldest supported client instead of the installed version. */
 export default {
   ...base,
   rootDir: '../..',

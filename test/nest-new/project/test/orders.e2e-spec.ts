@@ -23,17 +23,17 @@ describe('Orders (e2e)', () => {
     return request(app.getHttpServer())
       .post('/tools/place_order')
       .send(order)
-      .expect(200, { forLLM: '{"id":"order_1","isChecked":true}', isError: false });
+      .expect(200, { forLLM: '{"id":"order_1","isValidated":true}', isError: false });
   });
 
-  it('/tools/place_order (POST) with an order that does not fit', async () => {
-    const order = { email: 'nobody', lines: [] };
+  it('/tools/place_order (POST) with an invalid order', async () => {
+    const order = { email: 'not an address', lines: [] };
     const { text } = await request(app.getHttpServer()).post('/tools/place_order').send(order).expect(200);
     expect(text).toContain('"isError":true');
     expect(text).toContain('email');
   });
 
-  it('describes the tools by the generated file', () => {
+  it('uses the descriptions of the generated file', () => {
     const definition = JSON.stringify(app.get(ToolRegistry).getDefinitions());
     expect(definition).toContain('Where the receipt goes');
   });

@@ -22,30 +22,30 @@ describe('OrderTools', () => {
     expect(tools.list()).toEqual(['place_order', 'show_order']);
   });
 
-  it('hands a checked instance of the class to the tool', async () => {
+  it('passes a validated instance of the class to the tool', async () => {
     const placed = await tools.execute('place_order', {
       email: 'ada@example.org',
       lines: [{ sku: 'tea-1', quantity: '2' }],
     });
-    expect(placed.forLLM).toBe('{"id":"order_1","isChecked":true}');
+    expect(placed.forLLM).toBe('{"id":"order_1","isValidated":true}');
     expect(module.get(OrdersService).find('order_1')?.lines[0]?.quantity).toBe(2);
     expect((await tools.execute('show_order', { id: 'order_1' })).forLLM).toBe(
       '[{"sku":"tea-1","quantity":2}]',
     );
   });
 
-  it('refuses what the decorators of the class refuse', async () => {
-    const refused = await tools.execute('place_order', {
-      email: 'nobody',
+  it('rejects arguments that break the rules of the class', async () => {
+    const rejected = await tools.execute('place_order', {
+      email: 'not an address',
       lines: [{ sku: 'tea-1', quantity: 100 }],
     });
-    expect(refused.isError).toBe(true);
-    expect(refused.forLLM).toContain('email');
-    expect(refused.forLLM).toContain('quantity');
+    expect(rejected.isError).toBe(true);
+    expect(rejected.forLLM).toContain('email');
+    expect(rejected.forLLM).toContain('quantity');
     expect(module.get(OrdersService).find('order_1')).toBeUndefined();
   });
 
-  it('tells the model what the tool says', async () => {
+  it('returns the message of a RetryToolCall to the model', async () => {
     expect((await tools.execute('show_order', { id: 'order_9' })).forLLM).toContain(
       'There is no order order_9',
     );

@@ -9,11 +9,11 @@ export class OrderTools {
 
   @Tool('Place an order')
   placeOrder(order: PlaceOrder) {
-    const isChecked = order instanceof PlaceOrder && order.lines.every((line) => line instanceof OrderLine);
-    return { id: this.orders.place(order), isChecked };
+    const isValidated = order instanceof PlaceOrder && order.lines.every((line) => line instanceof OrderLine);
+    return { id: this.orders.place(order), isValidated };
   }
 
-  @Tool('Say what was ordered')
+  @Tool('Show the lines of an order')
   showOrder(@Param('Id of the order, e.g. order_1') id: string, limit = 10) {
     const order = this.orders.find(id);
     if (order === undefined) throw new RetryToolCall(`There is no order ${id}`);

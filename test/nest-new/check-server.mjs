@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const ORDER = { email: 'ada@example.org', lines: [{ sku: 'tea-1', quantity: 2 }] };
 
-/** Starts what was built, and calls a tool over HTTP. */
-export async function serves(folder) {
+/** Starts the built application and calls a tool over HTTP. */
+export async function checkServer(folder) {
   const port = await freePort();
   const server = spawn(process.execPath, ['dist/main'], {
     cwd: folder,
@@ -15,14 +15,14 @@ export async function serves(folder) {
   let output = '';
   for (const stream of [server.stdout, server.stderr]) stream.on('data', (chunk) => (output += chunk));
   try {
-    let answer = await place(port);
-    // Nest says that it has started before it listens.
-    while (answer === undefined && server.exitCode === null) {
+    let response = await placeOrder(port);
+    // Nest logs that it has started before it listens.
+    while (response === undefined && server.exitCode === null) {
       await delay(50);
-      answer = await place(port);
+      response = await placeOrder(port);
     }
-    const forLLM = answer?.forLLM;
-    if (forLLM !== '{"id":"order_1","isChecked":true}') throw new Error(`answered ${forLLM}`);
+    const forLLM = response?.forLLM;
+    if (forLLM !== '{"id":"order_1","isValidated":true}') throw new Error(`the tool returned ${forLLM}`);
   } catch (error) {
     throw new Error(`${error.message}\n${output}`);
   } finally {
@@ -33,15 +33,15 @@ export async function serves(folder) {
   }
 }
 
-/** What the tool answers; nothing while nobody listens. */
-async function place(port) {
+/** Returns the response of the tool; `undefined` while the server does not listen. */
+async function placeOrder(port) {
   const request = {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(ORDER),
   };
-  const answer = await fetch(`http://127.0.0.1:${port}/tools/place_order`, request).catch(() => undefined);
-  return answer?.json();
+  const response = await fetch(`http://127.0.0.1:${port}/tools/place_order`, request).catch(() => undefined);
+  return response?.json();
 }
 
 async function freePort() {
