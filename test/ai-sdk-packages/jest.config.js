@@ -1,10 +1,10 @@
 import base from '../../jest.config.js';
 
-/** The specs of this folder, and those that speak to Anthropic and Google, each of whose exchanges is judged. */
+/** Runs the tests of this folder, and those with Anthropic and Google, whose requests and replies are validated. */
 export default {
   ...base,
   rootDir: '../..',
-  setupFilesAfterEnv: ['<rootDir>/test/ai-sdk-packages/judge-wire.ts'],
+  setupFilesAfterEnv: ['<rootDir>/test/ai-sdk-packages/validate-exchanges.ts'],
   testMatch: [
     '<rootDir>/test/ai-sdk-packages/*.spec.ts',
     '<rootDir>/test/parts/ai-sdk/{anthropic,google,response-format,strict}.test.ts',

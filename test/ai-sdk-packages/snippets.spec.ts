@@ -32,26 +32,26 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** Runs a snippet of the page against a server that stands in for the provider’s. */
-async function trySnippet(
+/** Runs a snippet of the page with a local server instead of the provider. */
+async function testSnippet(
   heading: string,
   { wire, method, at }: { wire: Wire; method: Method; at?: number },
 ) {
   await using server = await serve(...wire.replies(method));
   const { origin } = new URL(server.baseURL);
   const { fetch } = globalThis;
-  // All that is changed of a snippet is where its requests go.
-  const meant: string[] = [];
+  // The snippet is unchanged except for the origin of its requests.
+  const origins: string[] = [];
   jest.spyOn(globalThis, 'fetch').mockImplementation((input, init) => {
     const url = new URL(String(input));
-    meant.push(url.origin);
+    origins.push(url.origin);
     return fetch(`${origin}${url.pathname}${url.search}`, init);
   });
-  const told: LoopEvent[] = [];
+  const events: LoopEvent[] = [];
   const run = async (config: ToolLoopConfig, messages: readonly Message[]): Promise<ToolLoopResult> => {
     if (method === 'chat') return runToolLoop(config, messages);
-    told.push(...(await collect(streamToolLoop(config, messages))));
-    const end = told.at(-1);
+    events.push(...(await collect(streamToolLoop(config, messages))));
+    const end = events.at(-1);
     if (end?.type !== 'run-end') throw new Error('the run did not end');
     return end.result;
   };
@@ -66,24 +66,29 @@ async function trySnippet(
   expect(result).toMatchObject({ status: 'completed', content: LAST });
   expect(result.usage).toMatchObject({ inputTokens: 100, outputTokens: 70 });
   expect(result.messages[1]).toMatchObject({ content: LOOKS, reasoning: THOUGHT });
-  if (method === 'stream') expectTold(told);
-  return { meant: [...new Set(meant)], first: server.requests[0], second: server.requests[1]?.body, result };
+  if (method === 'stream') expectDeltas(events);
+  return {
+    origins: [...new Set(origins)],
+    first: server.requests[0],
+    second: server.requests[1]?.body,
+    result,
+  };
 }
 
-function expectTold(told: readonly LoopEvent[]) {
+function expectDeltas(events: readonly LoopEvent[]) {
   const texts = (type: string) =>
-    told.map((event) => (event.type === type && 'text' in event ? event.text : '')).join('');
+    events.map((event) => (event.type === type && 'text' in event ? event.text : '')).join('');
   expect(texts('reasoning-delta')).toBe(THOUGHT);
   expect(texts('text-delta')).toBe(LOOKS + LAST);
   expect(texts('call-input-delta')).toBe(CITIES.map((city) => JSON.stringify({ city })).join(''));
 }
 
 describe.each(METHODS)(
-  'the snippets of the page of other providers run against their APIs (%s)',
+  'the snippets of the page about other providers work with the APIs of the providers (%s)',
   (method) => {
-    test('Mistral: calls, text, thinking and tokens; thinking goes back in its place', async () => {
-      const { meant, second } = await trySnippet('Mistral', { wire: mistral, method });
-      expect(meant).toEqual(['https://api.mistral.ai']);
+    test('Mistral: calls, text, thinking and tokens; thinking is returned in its original position', async () => {
+      const { origins, second } = await testSnippet('Mistral', { wire: mistral, method });
+      expect(origins).toEqual(['https://api.mistral.ai']);
       expect(second?.messages).toMatchObject([
         { role: 'user' },
         {
@@ -101,9 +106,12 @@ describe.each(METHODS)(
       ]);
     });
 
-    test('Amazon Bedrock: calls, text, signed thinking and tokens; what was signed goes back byte for byte', async () => {
-      const { meant, first, second, result } = await trySnippet('Amazon Bedrock', { wire: bedrock, method });
-      expect(meant).toEqual(['https://bedrock-runtime.us-east-1.amazonaws.com']);
+    test('Amazon Bedrock: calls, text, signed thinking and tokens; signed thinking is returned unchanged', async () => {
+      const { origins, first, second, result } = await testSnippet('Amazon Bedrock', {
+        wire: bedrock,
+        method,
+      });
+      expect(origins).toEqual(['https://bedrock-runtime.us-east-1.amazonaws.com']);
       expect(first?.headers.authorization).toMatch(/^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/);
       expect(result.usage).toMatchObject({ cacheReadTokens: 60 });
       expect(second?.messages).toMatchObject([
@@ -127,9 +135,9 @@ describe.each(METHODS)(
       ]);
     });
 
-    test('Ollama by its own API: calls, text, thinking and tokens; thinking goes back', async () => {
-      const { meant, second } = await trySnippet('Ollama', { wire: ollama, method });
-      expect(meant).toEqual(['http://127.0.0.1:11434']);
+    test('Ollama with its own API: calls, text, thinking and tokens; thinking is returned', async () => {
+      const { origins, second } = await testSnippet('Ollama', { wire: ollama, method });
+      expect(origins).toEqual(['http://127.0.0.1:11434']);
       expect(second?.messages).toMatchObject([
         { role: 'user' },
         {
@@ -142,11 +150,11 @@ describe.each(METHODS)(
       ]);
     });
 
-    test('a server in the form of OpenAI’s: calls, text, reasoning and tokens', async () => {
+    test('an OpenAI-compatible server: calls, text, reasoning and tokens', async () => {
       const heading = 'Other servers in the form of OpenAI’s';
-      const { meant, second } = await trySnippet(heading, { wire: ollamaCompatible, method });
-      expect(meant).toEqual(['http://127.0.0.1:11434']);
-      // The package has another name for it than this server.
+      const { origins, second } = await testSnippet(heading, { wire: ollamaCompatible, method });
+      expect(origins).toEqual(['http://127.0.0.1:11434']);
+      // The package sends reasoning as `reasoning_content`; this server calls it `reasoning`.
       expect(second?.messages).toMatchObject([
         { role: 'user' },
         { role: 'assistant', content: LOOKS, reasoning_content: THOUGHT },

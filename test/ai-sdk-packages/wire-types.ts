@@ -8,17 +8,17 @@ import type {
   ToolConfig,
 } from '@google/genai';
 
-/** What Anthropic's own client takes as the body of a request, and gives as reply and as event of a stream. */
+/** The types of requests, replies and stream events in Anthropic's own client. */
 export type MessagesBody = Anthropic.MessageCreateParams & OlderModelsBody;
 export type MessagesReply = Anthropic.Message;
 export type MessagesEvent = Anthropic.RawMessageStreamEvent;
 
-/** The client no longer declares it, as newer models refuse it; older models still take it. */
+/** The client no longer declares `temperature`, because newer models reject it; older models accept it. */
 interface OlderModelsBody {
   readonly temperature?: number;
 }
 
-/** The body of a request to Gemini, whose parts are types of Google's own client. */
+/** The body of a request to Gemini, composed of types of Google's own client. */
 export interface GenerateBody {
   readonly contents: Content[];
   readonly systemInstruction?: Content;
@@ -29,7 +29,7 @@ export interface GenerateBody {
   readonly cachedContent?: string;
 }
 
-/** A reply of Gemini, or an event of its stream, without what that client computes. */
+/** A reply of Gemini or an event of its stream, without the properties that the client computes. */
 export type GenerateReply = Pick<
   GenerateContentResponse,
   'candidates' | 'usageMetadata' | 'promptFeedback' | 'modelVersion' | 'responseId' | 'createTime'

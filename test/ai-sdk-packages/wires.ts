@@ -3,16 +3,16 @@ import { EventStreamCodec } from '@smithy/eventstream-codec';
 import { CITIES, halves, type Method } from '../parts/ai-sdk/talk.js';
 import { type Answer, events, json, page } from '../parts/providers/loopback-server.js';
 
-/** What a model says first, before two calls of `weather`, and after their results. */
+/** The thinking of the model, its text before two calls of `weather`, and its text after their results. */
 export const THOUGHT = 'Two cities, two calls.';
 export const LOOKS = 'I look it up.';
 export const LAST = 'Oslo is cold, Rome is warm.';
 
-/** An API of a provider: what it answers, as its public reference describes it. */
+/** An API of a provider with replies as in its public reference. */
 export interface Wire {
   /** The path of a request, without the server. */
   path(method: Method): string;
-  /** The reply with thinking, a text and two calls; then the last one. */
+  /** Returns the reply with thinking, text and two calls, and the final reply. */
   replies(method: Method): readonly Answer[];
 }
 
@@ -110,7 +110,7 @@ export const bedrock: Wire = {
         ['messageStop', { stopReason }],
         ['metadata', { usage, metrics }],
       ]);
-    const delta = (some: unknown): Event => ['contentBlockDelta', { delta: some }];
+    const delta = (content: unknown): Event => ['contentBlockDelta', { delta: content }];
     return [
       stream(
         [
@@ -133,7 +133,7 @@ export const bedrock: Wire = {
 
 type Event = readonly [type: string, event: Readonly<Record<string, unknown>>];
 
-/** The framing of AWS: https://smithy.io/2.0/aws/amazon-eventstream.html, written by their own code. */
+/** Writes the framing of https://smithy.io/2.0/aws/amazon-eventstream.html with the codec of AWS. */
 function eventStream(all: readonly Event[]): Answer {
   const codec = new EventStreamCodec(
     (bytes) => Buffer.from(bytes).toString('utf8'),
@@ -157,7 +157,7 @@ function eventStream(all: readonly Event[]): Answer {
   };
 }
 
-/** Ollama in the form of OpenAI’s server: https://docs.ollama.com/api/openai-compatibility */
+/** Ollama with its OpenAI-compatible API: https://docs.ollama.com/api/openai-compatibility */
 export const ollamaCompatible: Wire = {
   path: () => '/v1/chat/completions',
   replies: (method) => {
@@ -187,13 +187,13 @@ export const ollamaCompatible: Wire = {
       object: 'chat.completion.chunk',
       choices: [{ index: 0, delta: { role: 'assistant', ...delta }, finish_reason }],
     });
-    // The server tells the tokens of a stream only where a request asks for them.
+    // The server sends the usage of a stream only if the request contains `include_usage`.
     const stream =
       (...chunks: readonly unknown[]): Answer =>
       (response, request) => {
-        const asked = request.body.stream_options as { readonly include_usage?: boolean } | undefined;
+        const streamOptions = request.body.stream_options as { readonly include_usage?: boolean } | undefined;
         const last = { ...head, object: 'chat.completion.chunk', choices: [], usage };
-        events(asked?.include_usage ? [...chunks, last] : chunks)(response, request);
+        events(streamOptions?.include_usage ? [...chunks, last] : chunks)(response, request);
       };
     return [
       stream(
@@ -237,7 +237,7 @@ export const ollama: Wire = {
         json(line({ content: LAST }, end)),
       ];
     const lines = (...all: readonly unknown[]) =>
-      page(all.map((some) => `${JSON.stringify(some)}\n`).join(''), 'application/x-ndjson');
+      page(all.map((body) => `${JSON.stringify(body)}\n`).join(''), 'application/x-ndjson');
     return [
       lines(
         ...half(THOUGHT, (thinking) => line({ thinking })),

@@ -1,4 +1,4 @@
-// The page of the MCP Inspector in Chromium.
+// Tests the web page of the MCP Inspector in Chromium.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { chromium } from 'playwright-core';
 import { findChromium } from '../browser/find-chromium.mjs';
 import { expect, HOURS, PAY, READ, startPlain, startProtected } from './servers.mjs';
 
-/** The least time of a slow machine for one step of the page. */
+/** Long enough for a step of the page on a slow machine. */
 const STEP_MS = 60_000;
 
 async function freePort() {
@@ -21,7 +21,7 @@ async function freePort() {
   return String(port);
 }
 
-/** Opens the page of an Inspector that knows one server, and connects it. */
+/** Starts an Inspector that is configured with a server, opens its page and connects. */
 async function inWebInspector({ program, url, era }, use) {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-inspector-'));
   const [CLIENT_PORT, MCP_SANDBOX_PORT, MCP_APP_ORIGIN_PORT] = [
@@ -45,18 +45,18 @@ async function inWebInspector({ program, url, era }, use) {
   });
   process.once('exit', () => child.kill());
   const executablePath = findChromium();
-  if (executablePath === undefined) throw new Error('There is no Chromium.');
+  if (executablePath === undefined) throw new Error('Chromium is not installed.');
   let browser;
   let page;
   try {
-    let printed = '';
+    let output = '';
     let address;
     for await (const chunk of child.stdout) {
-      printed += chunk;
-      [address] = /http:\S+MCP_INSPECTOR_API_TOKEN=\S+(?=\s)/.exec(printed) ?? [];
+      output += chunk;
+      [address] = /http:\S+MCP_INSPECTOR_API_TOKEN=\S+(?=\s)/.exec(output) ?? [];
       if (address !== undefined) break;
     }
-    expect(address !== undefined, printed);
+    expect(address !== undefined, output);
     browser = await chromium.launch({
       executablePath,
       args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
@@ -68,8 +68,8 @@ async function inWebInspector({ program, url, era }, use) {
     await page.getByText('Tools', { exact: true }).first().click();
     return await use(page);
   } catch (error) {
-    const shown = await page?.locator('body').ariaSnapshot();
-    throw new Error(`${error.message}\nThe page shows:\n${shown}`);
+    const snapshot = await page?.locator('body').ariaSnapshot();
+    throw new Error(`${error.message}\nThe page shows:\n${snapshot}`);
   } finally {
     await browser?.close();
     child.kill();
@@ -83,10 +83,10 @@ async function callTool(page, name) {
   await page.getByRole('button', { name: 'Execute Tool' }).click();
 }
 
-/** The scenarios of a program, for both revisions; without Chromium none, except in CI. */
+/** Returns the scenarios for both revisions. Without Chromium they are skipped, except in CI. */
 export function webInspector(program) {
   if (findChromium() === undefined && !process.env.CI) {
-    console.log('- Inspector (web) is skipped: there is no Chromium');
+    console.log('- Inspector (web) is skipped because Chromium is not installed');
     return {};
   }
   return Object.fromEntries(
@@ -97,12 +97,12 @@ export function webInspector(program) {
           await using server = await startPlain(HOURS, READ);
           await inWebInspector({ program, url: server.url, era }, async (page) => {
             await callTool(page, 'hours');
-            await page.getByText('hours for everybody').waitFor();
+            await page.getByText('hours for anonymous').waitFor();
           });
         },
       ],
       [
-        `Inspector (web, ${revision}) signs in, and shows an approval to its user`,
+        `Inspector (web, ${revision}) signs in and shows an approval to its user`,
         async () => {
           await using server = await startProtected(READ, PAY);
           await inWebInspector({ program, url: server.url, era }, async (page) => {

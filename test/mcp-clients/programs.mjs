@@ -1,4 +1,4 @@
-// Programs of others: mcp-remote, a bridge from stdio to HTTP, and the MCP Inspector, on the command line and as a page.
+// Tests other programs: mcp-remote (a bridge from stdio to HTTP) and the MCP Inspector (command line and web page).
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,21 +16,21 @@ const moduleAt = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.
 const MCP_REMOTE = moduleAt('mcp-remote/dist/proxy.js');
 const INSPECTOR = moduleAt('@modelcontextprotocol/inspector/clients/launcher/build/index.js');
 
-/** Uses a server through mcp-remote; every page that it wants opened is visited. */
+/** Connects to a server through mcp-remote, and visits every page that mcp-remote asks to open. */
 async function throughMcpRemote(url, use, options = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-mcp-remote-'));
   const visits = [];
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [MCP_REMOTE, url.href, '--host', '127.0.0.1', '--auth-timeout', '120'],
-    // No browser is found.
+    // An empty PATH, so that mcp-remote finds no browser and prints the address.
     env: { MCP_REMOTE_CONFIG_DIR: folder, HOME: folder, PATH: folder },
     stderr: 'pipe',
   });
-  let printed = '';
+  let output = '';
   transport.stderr.on('data', (chunk) => {
-    printed += chunk;
-    for (const [address] of printed.matchAll(/http\S+[?&]code_challenge=\S+(?=\s)/g)) {
+    output += chunk;
+    for (const [address] of output.matchAll(/http\S+[?&]code_challenge=\S+(?=\s)/g)) {
       if (visits.some((visit) => visit.address === address)) continue;
       visits.push({ address, end: browse(address).catch((error) => error) });
     }
@@ -40,17 +40,17 @@ async function throughMcpRemote(url, use, options = {}) {
     await client.connect(transport, { timeout: 120_000 });
     return await use(client, visits);
   } catch (error) {
-    throw new Error(`${error.message}\n${printed}`);
+    throw new Error(`${error.message}\n${output}`);
   } finally {
     await client.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-const callOf = async (client, name) =>
+const callTool = async (client, name) =>
   (await client.callTool({ name, arguments: {} }, { timeout: 120_000 })).content[0].text;
 
-/** The Inspector on the command line, with a token that somebody else has got. */
+/** Runs the Inspector on the command line with an existing token. */
 async function inspect(url, token, ...args) {
   const header = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
   const all = ['--cli', url.href, '--transport', 'http', ...header, ...args];
@@ -63,8 +63,8 @@ export const programs = {
     await throughMcpRemote(server.url, async (client) => {
       const { tools } = await client.listTools();
       expect(tools.length === 2, tools);
-      const text = await callOf(client, 'hours');
-      expect(text === 'hours for everybody', text);
+      const text = await callTool(client, 'hours');
+      expect(text === 'hours for anonymous', text);
     });
   },
   'mcp-remote signs in when it connects': async () => {
@@ -72,15 +72,15 @@ export const programs = {
     await throughMcpRemote(server.url, async (client, visits) => {
       const { tools } = await client.listTools();
       expect(tools[0].name === 'read', tools);
-      const text = await callOf(client, 'read');
+      const text = await callTool(client, 'read');
       expect(text === 'read for ada' && visits.length === 1, { text, visits });
     });
   },
-  'mcp-remote signs in at the call that needs it, and for more scopes at the next': async () => {
+  'mcp-remote signs in at the first call that requires it, and again for more scopes': async () => {
     await using server = await startProtected(HOURS, READ, CANCEL);
     await throughMcpRemote(server.url, async (client) => {
       for (const name of ['read', 'cancel']) {
-        const text = await callOf(client, name);
+        const text = await callTool(client, name);
         expect(text === `${name} for ada`, text);
       }
     });
@@ -88,13 +88,13 @@ export const programs = {
   'mcp-remote shows an approval to the user of its client': async () => {
     await using server = await startProtected(PAY);
     const show = async (client) => {
-      const asked = [];
+      const messages = [];
       client.setRequestHandler('elicitation/create', ({ params }) => {
-        asked.push(params.message);
+        messages.push(params.message);
         return { action: 'accept', content: {} };
       });
-      const text = await callOf(client, 'pay');
-      expect(text === 'pay for ada' && asked.length === 1, { text, asked });
+      const text = await callTool(client, 'pay');
+      expect(text === 'pay for ada' && messages.length === 1, { text, messages });
     };
     await throughMcpRemote(server.url, show, { capabilities: { elicitation: {} } });
   },

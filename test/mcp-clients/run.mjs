@@ -1,21 +1,20 @@
-// `npm run test:mcp-clients`: clients of others list, call and sign in at servers of this package. Fails if one of
-// them does not manage what it should.
+// `npm run test:mcp-clients`: MCP clients of other projects list tools, call them and sign in at our servers.
 import { programs } from './programs.mjs';
 import { sdkClients } from './sdk-clients.mjs';
 
-/** A program that never ends must not hold up the others. */
-const MOST_MS = 180_000;
+/** A program that hangs must not block the others. */
+const LIMIT_MS = 180_000;
 
 let failures = 0;
-const wanted = process.argv[2] ?? '';
-for (const [name, use] of Object.entries({ ...sdkClients, ...programs })) {
-  if (!name.includes(wanted)) continue;
+const filter = process.argv[2] ?? '';
+for (const [name, runScenario] of Object.entries({ ...sdkClients, ...programs })) {
+  if (!name.includes(filter)) continue;
   const limit = Promise.withResolvers();
   const timer = setTimeout(
-    () => limit.reject(new Error(`no end within ${MOST_MS / 1_000} seconds`)),
-    MOST_MS,
+    () => limit.reject(new Error(`did not finish within ${LIMIT_MS / 1_000} seconds`)),
+    LIMIT_MS,
   );
-  const problem = await Promise.race([use(), limit.promise]).then(
+  const problem = await Promise.race([runScenario(), limit.promise]).then(
     () => undefined,
     (error) => error,
   );

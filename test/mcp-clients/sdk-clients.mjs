@@ -1,4 +1,4 @@
-// The clients of the official SDK, version 1 and 2: the same scenarios, with the OAuth client that each has itself.
+// Runs the same scenarios with the clients of the official SDK, versions 1 and 2, and their own OAuth clients.
 import * as sdk2 from '@modelcontextprotocol/client';
 import { UnauthorizedError as UnauthorizedError1 } from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
@@ -7,13 +7,13 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { browse, CANCEL, expect, HOURS, PAY, READ, startPlain, startProtected } from './servers.mjs';
 
 const CALLBACK = 'http://127.0.0.1:33334/callback';
-const about = { name: 'a-client', version: '1' };
+const clientInfo = { name: 'a-client', version: '1' };
 const capabilities = { elicitation: {} };
 
-/** What differs between the clients. */
+/** The differences between the clients. */
 const SDKS = {
   'SDK 1': {
-    connectable: () => new Client1(about, { capabilities }),
+    createClient: () => new Client1(clientInfo, { capabilities }),
     transport: (url, authProvider) => new Transport1(url, { authProvider }),
     onElicit: (client, answer) => client.setRequestHandler(ElicitRequestSchema, answer),
     finish: (transport, callback) => transport.finishAuth(callback.get('code')),
@@ -25,7 +25,7 @@ const SDKS = {
 
 function sdk2Client(options) {
   return {
-    connectable: () => new sdk2.Client(about, { capabilities, ...options }),
+    createClient: () => new sdk2.Client(clientInfo, { capabilities, ...options }),
     transport: (url, authProvider) => new sdk2.StreamableHTTPClientTransport(url, { authProvider }),
     onElicit: (client, answer) => client.setRequestHandler('elicitation/create', answer),
     finish: (transport, callback) => transport.finishAuth(callback),
@@ -33,9 +33,9 @@ function sdk2Client(options) {
   };
 }
 
-/** A provider that keeps everything in memory, and a user who agrees. */
+/** Creates an OAuth provider that stores everything in memory, with a user who always agrees. */
 function createProvider() {
-  const kept = {};
+  const stored = {};
   const scopes = [];
   let callback;
   return {
@@ -49,14 +49,14 @@ function createProvider() {
         token_endpoint_auth_method: 'none',
         application_type: 'native',
       },
-      clientInformation: () => kept.client,
-      saveClientInformation: (client) => Object.assign(kept, { client }),
-      discoveryState: () => kept.discovery,
-      saveDiscoveryState: (discovery) => Object.assign(kept, { discovery }),
-      tokens: () => kept.tokens,
-      saveTokens: (tokens) => Object.assign(kept, { tokens }),
-      codeVerifier: () => kept.verifier,
-      saveCodeVerifier: (verifier) => Object.assign(kept, { verifier }),
+      clientInformation: () => stored.client,
+      saveClientInformation: (client) => Object.assign(stored, { client }),
+      discoveryState: () => stored.discovery,
+      saveDiscoveryState: (discovery) => Object.assign(stored, { discovery }),
+      tokens: () => stored.tokens,
+      saveTokens: (tokens) => Object.assign(stored, { tokens }),
+      codeVerifier: () => stored.verifier,
+      saveCodeVerifier: (verifier) => Object.assign(stored, { verifier }),
       async redirectToAuthorization(url) {
         scopes.push(url.searchParams.get('scope'));
         callback = (await browse(url, CALLBACK)).searchParams;
@@ -68,73 +68,73 @@ function createProvider() {
 const textOf = ({ content }) => content[0].text;
 
 function scenarios(sdk) {
-  /** Does something, and once more after each sign-in that it needs. */
-  const signingIn = async (sign, transportOf, work) => {
+  /** Does the work, and repeats it after each sign-in that it requires. */
+  const withSignIn = async (oauth, transportOf, work) => {
     for (let attempts = 0; ; attempts += 1)
       try {
         return await work();
       } catch (error) {
         if (!sdk.isUnauthorized(error) || attempts === 2) throw error;
-        await sdk.finish(transportOf(), sign.callback());
+        await sdk.finish(transportOf(), oauth.callback());
       }
   };
   const connect = async (url) => {
-    const sign = createProvider();
+    const oauth = createProvider();
     let client;
     let transport;
-    await signingIn(
-      sign,
+    await withSignIn(
+      oauth,
       () => transport,
       async () => {
-        client = sdk.connectable();
-        transport = sdk.transport(url, sign.provider);
+        client = sdk.createClient();
+        transport = sdk.transport(url, oauth.provider);
         await client.connect(transport);
       },
     );
     const call = (name) =>
-      signingIn(
-        sign,
+      withSignIn(
+        oauth,
         () => transport,
         async () => textOf(await client.callTool({ name, arguments: {} })),
       );
-    return { client, sign, call };
+    return { client, oauth, call };
   };
   return {
     'lists and calls without sign-in': async () => {
       await using server = await startPlain(HOURS, READ);
-      const { client, sign, call } = await connect(server.url);
+      const { client, oauth, call } = await connect(server.url);
       const { tools } = await client.listTools();
       expect(tools.length === 2, tools);
-      expect((await call('hours')) === 'hours for everybody' && sign.scopes.length === 0, sign.scopes);
+      expect((await call('hours')) === 'hours for anonymous' && oauth.scopes.length === 0, oauth.scopes);
       await client.close();
     },
     'signs in when it connects': async () => {
       await using server = await startProtected(READ);
-      const { client, sign, call } = await connect(server.url);
+      const { client, oauth, call } = await connect(server.url);
       const { tools } = await client.listTools();
       expect(tools[0].name === 'read', tools);
-      expect((await call('read')) === 'read for ada', sign.scopes);
+      expect((await call('read')) === 'read for ada', oauth.scopes);
       await client.close();
     },
-    'signs in at the call that needs it, and for more scopes at the next': async () => {
+    'signs in at the first call that requires it, and again for more scopes': async () => {
       await using server = await startProtected(HOURS, READ, CANCEL);
-      const { client, sign, call } = await connect(server.url);
-      expect((await call('hours')) === 'hours for everybody' && sign.scopes.length === 0, sign.scopes);
-      expect((await call('read')) === 'read for ada', sign.scopes);
-      expect((await call('cancel')) === 'cancel for ada', sign.scopes);
-      expect(sign.scopes.length === 2 && sign.scopes[1].includes('orders:write'), sign.scopes);
+      const { client, oauth, call } = await connect(server.url);
+      expect((await call('hours')) === 'hours for anonymous' && oauth.scopes.length === 0, oauth.scopes);
+      expect((await call('read')) === 'read for ada', oauth.scopes);
+      expect((await call('cancel')) === 'cancel for ada', oauth.scopes);
+      expect(oauth.scopes.length === 2 && oauth.scopes[1].includes('orders:write'), oauth.scopes);
       await client.close();
     },
     'shows an approval to its user': async () => {
       await using server = await startProtected(PAY);
       const { client, call } = await connect(server.url);
-      const asked = [];
+      const messages = [];
       sdk.onElicit(client, ({ params }) => {
-        asked.push(params.message);
+        messages.push(params.message);
         return { action: 'accept', content: {} };
       });
       const text = await call('pay');
-      expect(text === 'pay for ada' && asked.length === 1, { text, asked });
+      expect(text === 'pay for ada' && messages.length === 1, { text, messages });
       await client.close();
     },
   };
@@ -142,6 +142,6 @@ function scenarios(sdk) {
 
 export const sdkClients = Object.fromEntries(
   Object.entries(SDKS).flatMap(([name, sdk]) =>
-    Object.entries(scenarios(sdk)).map(([what, use]) => [`${name} ${what}`, use]),
+    Object.entries(scenarios(sdk)).map(([title, run]) => [`${name} ${title}`, run]),
   ),
 );

@@ -1,4 +1,4 @@
-// A plain server, and a protected one with an authorization server of its own.
+// A server without sign-in, and a protected server with its own authorization server.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -9,8 +9,8 @@ import { createMcpServer, jwks } from '../../dist/src/surfaces/mcp/index.js';
 const tool = (name, options = {}) =>
   defineTool({
     name,
-    description: `Does ${name}`,
-    execute: (_args, { data }) => `${name} for ${data.mcp?.authInfo?.extra?.sub ?? 'everybody'}`,
+    description: `The tool ${name}`,
+    execute: (_args, { data }) => `${name} for ${data.mcp?.authInfo?.extra?.sub ?? 'anonymous'}`,
     ...options,
   });
 
@@ -32,7 +32,7 @@ async function close({ mcp, http, authorization }) {
   http.close();
 }
 
-/** A server without sign-in. */
+/** Starts a server without sign-in. */
 export async function startPlain(...tools) {
   const { http, url } = await listen();
   const mcp = createMcpServer(new ToolRegistry().register(...tools), { name: 'plain' });
@@ -40,7 +40,7 @@ export async function startPlain(...tools) {
   return { url, [Symbol.asyncDispose]: () => close({ mcp, http }) };
 }
 
-/** A server whose callers sign in; lists show what a caller may not call yet. */
+/** Starts a server with sign-in whose lists also contain tools that the caller may not call yet. */
 export async function startProtected(...tools) {
   const { http, url } = await listen();
   const api = { resource: url.href, scopes: ['orders:read', 'orders:write'] };
@@ -55,7 +55,7 @@ export async function startProtected(...tools) {
   return { url, issuer, [Symbol.asyncDispose]: () => close({ mcp, http, authorization }) };
 }
 
-/** Follows redirects with their cookies, as a browser does, up to an address that begins with `end`, or to a page. */
+/** Follows redirects with cookies, as a browser does, up to an address that starts with `end`, or to a page. */
 export async function browse(from, end) {
   const cookies = new Map();
   let url = new URL(from);
@@ -69,13 +69,13 @@ export async function browse(from, end) {
     const next = response.headers.get('location');
     const page = await response.text();
     if (next === null && end === undefined && response.ok) return url;
-    if (next === null) throw new Error(`${url} answers ${response.status}: ${page}`);
+    if (next === null) throw new Error(`${url} responded with ${response.status}: ${page}`);
     url = new URL(next, url);
   }
   return url;
 }
 
-/** Some clients print the address of the page before they listen for its end. */
+/** Retries, because some clients print the address of the page before they listen for the callback. */
 async function open(url, cookie) {
   for (let attempts = 0; ; attempts += 1)
     try {
@@ -86,6 +86,6 @@ async function open(url, cookie) {
     }
 }
 
-export function expect(holds, found) {
-  if (!holds) throw new Error(`found ${JSON.stringify(found)}`);
+export function expect(condition, actual) {
+  if (!condition) throw new Error(`unexpected: ${JSON.stringify(actual)}`);
 }

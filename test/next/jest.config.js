@@ -1,4 +1,4 @@
 import base from '../../jest.config.js';
 
-/** A real application of Next, with the packed package. */
+/** Builds and starts an application of Next with the packed package. */
 export default { ...base, rootDir: '../..', testMatch: ['<rootDir>/test/next/*.spec.ts'] };

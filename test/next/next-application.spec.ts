@@ -8,12 +8,12 @@ import { NodeProcess } from '../processes/node-process.js';
 
 const ROUTE = 'app/api/chat/[[...path]]/route.ts';
 const LIMIT_MS = 900_000;
-/** Jest's own NODE_ENV is `test`; that of the application is Next's. */
-const { NODE_ENV: _, ...OUTSIDE } = process.env;
-const ENVIRONMENT = { ...OUTSIDE, NODE_OPTIONS: '', NEXT_TELEMETRY_DISABLED: '1', CI: '1', NO_COLOR: '1' };
+/** Without the NODE_ENV that Jest sets, so that Next sets its own. */
+const { NODE_ENV: _, ...INHERITED } = process.env;
+const ENVIRONMENT = { ...INHERITED, NODE_OPTIONS: '', NEXT_TELEMETRY_DISABLED: '1', CI: '1', NO_COLOR: '1' };
 
-// Everything that a user does: install the package into a project of create-next-app, `toolwright init`, build, start.
-describe('an application of Next 15 whose route is a chat', () => {
+// All steps of a user: install the package in a project of create-next-app, run `toolwright init`, build and start.
+describe('an application of Next 15 with a chat route', () => {
   let folder: string;
 
   beforeAll(() => {
@@ -32,30 +32,30 @@ describe('an application of Next 15 whose route is a chat', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   test(
-    'builds, starts, and calls the tool with the names that its source has',
+    'builds, starts, and calls a tool with the parameter names of its source',
     async () => {
       succeed('run', 'build');
-      // Otherwise the test would not show that the generated file brings the names back.
+      // Without minified names, the test would not prove that the generated file restores them.
       expect(read(`.next/server/${ROUTE.replace(/ts$/, 'js')}`)).toMatch(/\bdeliveryDays\(\w,\w\)/);
       await using server = new NodeProcess(
         ['node_modules/next/dist/bin/next', 'start', '-H', '127.0.0.1', '-p', '0'],
         { folder, environment: ENVIRONMENT },
       );
       const [, url = ''] = await server.waitFor(/(http:\/\/127\.0\.0\.1:\d+)[\s\S]*Ready/);
-      const chunks = await ask(url);
+      const chunks = await sendMessage(url);
       expect(chunks.find(({ type }) => type === 'tool-output-available')).toMatchObject({
         output: '7 days to 8004',
       });
-      const said = chunks.filter(({ type }) => type === 'text-delta').map(({ delta }) => delta);
+      const deltas = chunks.filter(({ type }) => type === 'text-delta').map(({ delta }) => delta);
       const properties = { postcode: { type: 'string' }, weight: { type: 'number' } };
       const parameters = { type: 'object', properties, required: ['postcode', 'weight'] };
-      expect(said.join('')).toBe(`7 days to 8004, offered as ${JSON.stringify([parameters])}`);
+      expect(deltas.join('')).toBe(`7 days to 8004, offered as ${JSON.stringify([parameters])}`);
     },
     LIMIT_MS,
   );
 
   test(
-    'without the generated file, the names that the minifier gave are a fault',
+    'the build fails if parameter names are minified and the generated file is not imported',
     () => {
       write(ROUTE, read(ROUTE).replace("import '@/toolwright.gen';\n", ''));
       write(
@@ -63,7 +63,7 @@ describe('an application of Next 15 whose route is a chat', () => {
         read('tsconfig.json').replace('"strict": true', '"strict": true, "emitDecoratorMetadata": true'),
       );
       const { status, output } = npm('run', 'build');
-      // Next loads routes while it builds, in production.
+      // Next loads the routes during the build, with NODE_ENV=production.
       expect(output).toMatch(/deliveryDays: a minifier seems to have named its parameters \(\w, \w\)/);
       expect(output).toContain('npx toolwright generate');
       expect(status).not.toBe(0);
@@ -79,7 +79,7 @@ describe('an application of Next 15 whose route is a chat', () => {
 
   function succeed(...args: readonly string[]): void {
     const { status, output } = npm(...args);
-    if (status !== 0) throw new Error(`npm ${args.join(' ')} ended with ${status}:\n${output}`);
+    if (status !== 0) throw new Error(`npm ${args.join(' ')} exited with code ${status}:\n${output}`);
   }
 
   function read(path: string): string {
@@ -91,8 +91,8 @@ describe('an application of Next 15 whose route is a chat', () => {
   }
 });
 
-/** The chunks of a turn, as `useChat` reads them. */
-async function ask(url: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+/** Sends a message and returns the chunks of the turn, as `useChat` does. */
+async function sendMessage(url: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
   const message = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'When will it be in Zurich?' }] };
   const response = await fetch(`${url}/api/chat`, {
     method: 'POST',

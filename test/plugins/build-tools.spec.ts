@@ -6,7 +6,7 @@ import { type BuiltProject, builtProject, toolFile } from './built-project.js';
 
 const COMMAND = builtFile('dist/src/dev/cli/main.js');
 const GENERATED = 'src/toolwright.gen.ts';
-const FAULT = 'src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON cannot represent.';
+const ERROR = 'src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON cannot represent.';
 
 const toolset = (type: string) =>
   `import { Tool } from 'toolwright/decorators';\nexport class Tools {\n  @Tool('A') a(x: ${type}) { return typeof x; }\n}\n`;
@@ -38,11 +38,11 @@ interface Tool {
     readonly stdout: string;
     readonly stderr: string;
   };
-  /** The file that is built. */
+  /** The path of the output file. */
   readonly built: string;
 }
 
-/** webpack and Rspack have a command in another package; their API is the same. */
+/** The command line of webpack and Rspack is in another package, so the tests use their common API. */
 const apiScript = (name: string, load: string, loader: object) => `
 import tool from '${load}';
 import { ${name} as toolwright } from 'toolwright/plugin';
@@ -143,12 +143,12 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   },
 };
 
-/** The command itself; a build that is set up starts with a file that is there. */
+/** Runs the command, because a configured build starts with an existing file. */
 const generate = (project: BuiltProject, ...flags: readonly string[]) =>
   project.run(COMMAND, 'generate', ...flags);
 
 describe.each(Object.entries(TOOLS))('%s', (_, tool) => {
-  test('builds with the file of the command, made anew', () => {
+  test('builds with a file that is generated again before the build', () => {
     using project = builtProject(tool.files);
     expect(generate(project).exitCode).toBe(0);
     project.write('src/tools.ts', toolset('boolean'));
@@ -158,24 +158,24 @@ describe.each(Object.entries(TOOLS))('%s', (_, tool) => {
     expect(project.read(tool.built)).toMatch(/name:\s*['"]x['"],\s*schema:\s*\{\s*type:\s*['"]boolean['"]/);
   });
 
-  test('fails with the faults of the command', () => {
+  test('fails with the errors of the command', () => {
     using project = builtProject(tool.files);
     generate(project);
     project.write('src/tools.ts', toolset('symbol'));
     const { exitCode, stdout, stderr } = tool.run(project);
-    expect(stdout + stderr).toContain(FAULT);
+    expect(stdout + stderr).toContain(ERROR);
     expect(exitCode).not.toBe(0);
   });
 });
 
-test('a server of Vite goes on generating, and survives a fault', async () => {
+test('the Vite server generates the file after each change and continues after an error', async () => {
   using project = builtProject(TOOLS.Vite?.files ?? {});
   await using server = new NodeProcess([toolFile('vite/bin/vite.js'), '--port', '0'], {
     folder: project.folder,
   });
   await server.waitFor(/Local:/);
   expect(project.read(GENERATED)).toContain("type: 'string'");
-  // Its watcher may start later than it says, and misses what has changed before.
+  // The watcher can start after the message and misses earlier changes, so the file is written repeatedly.
   await until(() => {
     project.write('src/tools.ts', toolset('symbol'));
     return /x is a symbol/.test(server.stdout + server.stderr);
@@ -186,7 +186,7 @@ test('a server of Vite goes on generating, and survives a fault', async () => {
 });
 
 test.each(['webpack', 'Rspack'])(
-  '%s goes on generating while it watches, and survives a fault',
+  '%s in watch mode generates the file after each change and continues after an error',
   async (name) => {
     const files = TOOLS[name]?.files ?? {};
     const script = (files['build.mjs'] ?? '')
@@ -203,7 +203,7 @@ test.each(['webpack', 'Rspack'])(
   },
 );
 
-test('the Nest CLI goes on generating while it watches, and survives a fault', async () => {
+test('the Nest CLI in watch mode generates the file after each change and continues after an error', async () => {
   using project = builtProject(TOOLS['Nest CLI with tsc']?.files ?? {});
   generate(project);
   const args = [toolFile('@nestjs/cli/bin/nest.js'), 'build', '--watch'];
@@ -216,7 +216,7 @@ test('the Nest CLI goes on generating while it watches, and survives a fault', a
   expect(watcher.exitCode).toBe(null);
 });
 
-test('Vitest runs its tests with the file made anew', () => {
+test('Vitest generates the file again before its tests', () => {
   const test = `import { expect, test } from 'vitest';\nimport { readFileSync } from 'node:fs';\nimport { toolsets } from './toolwright.gen';
 test('tools', () => { expect(toolsets).toHaveLength(1); expect(readFileSync('${GENERATED}', 'utf8')).toContain("type: 'string'"); });\n`;
   const config = `import { vite as toolwright } from 'toolwright/plugin';\nexport default { plugins: [toolwright()], oxc: { decorator: { legacy: true } } };\n`;
@@ -226,11 +226,11 @@ test('tools', () => { expect(toolsets).toHaveLength(1); expect(readFileSync('${G
   expect(exitCode).toBe(0);
   project.write('src/tools.ts', toolset('symbol'));
   const failed = project.run(toolFile('vitest/vitest.mjs'), 'run');
-  expect(failed.stdout + failed.stderr).toContain(FAULT);
+  expect(failed.stdout + failed.stderr).toContain(ERROR);
   expect(failed.exitCode).not.toBe(0);
 });
 
-test('Jest with swc runs its tests with the file made anew', () => {
+test('Jest with swc generates the file again before its tests', () => {
   const swc = {
     jsc: { parser: { syntax: 'typescript', decorators: true }, transform: { legacyDecorator: true } },
   };
@@ -247,15 +247,15 @@ test('Jest with swc runs its tests with the file made anew', () => {
   expect(exitCode).toBe(0);
   project.write('src/tools.ts', toolset('symbol'));
   const failed = project.run(toolFile('jest/bin/jest.js'));
-  expect(failed.stdout + failed.stderr).toContain(FAULT);
+  expect(failed.stdout + failed.stderr).toContain(ERROR);
   expect(failed.exitCode).not.toBe(0);
 });
 
-/** What a process that goes on writes, it writes some time. */
-async function until(isSo: () => boolean): Promise<void> {
+/** Waits until a running process has written its output. */
+async function until(condition: () => boolean): Promise<void> {
   for (let tries = 0; tries < 600; tries++) {
-    if (isSo()) return;
+    if (condition()) return;
     await delay(100);
   }
-  throw new Error('it did not come to be');
+  throw new Error('the condition was not met in 60 seconds');
 }

@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { type NodeRun, runNode } from '../processes/run-node.js';
 import { ROOT } from '../structure/repository.js';
 
-/** A project in a folder of its own that has the build tools and this package. */
+/** A project in a temporary folder with the build tools and this package. */
 export interface BuiltProject extends Disposable {
   readonly folder: string;
   write(path: string, text: string): void;
@@ -24,7 +24,7 @@ export interface BuiltProject extends Disposable {
 
 const TOOLS = join(import.meta.dirname, 'node_modules');
 
-/** Where the file of a build tool is. */
+/** Returns the path of a file of a build tool. */
 export function toolFile(path: string): string {
   return join(TOOLS, path);
 }
@@ -35,7 +35,8 @@ export function builtProject(files: Readonly<Record<string, string>>): BuiltProj
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   };
-  for (const name of readdirSync(TOOLS).filter((one) => !one.startsWith('.'))) link(name, join(TOOLS, name));
+  for (const name of readdirSync(TOOLS).filter((entry) => !entry.startsWith('.')))
+    link(name, join(TOOLS, name));
   link('toolwright', ROOT);
   for (const [path, text] of Object.entries(files)) write(path, text);
   return {

@@ -1,4 +1,4 @@
 import base from '../../jest.config.js';
 
-/** The real build tools, against the built package. */
+/** Runs the build tools with the built package. */
 export default { ...base, rootDir: '../..', testMatch: ['<rootDir>/test/plugins/*.spec.ts'] };

@@ -5,11 +5,11 @@ import type { Plugin as VitePlugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 import type { WebpackPluginInstance } from 'webpack';
 
-/** Each tool takes the plugin that is called like it, as its own types say. */
+/** The types of each build tool accept the plugin with its name. */
 export const plugins: [RollupPlugin, VitePlugin, WebpackPluginInstance, RspackPluginInstance] = [
   rollup(),
   vite({ project: 'tsconfig.json', strict: true }),
-  webpack({ out: 'src/made.ts' }),
+  webpack({ out: 'src/generated.ts' }),
   rspack({ importEnding: 'none' }),
 ];
 

@@ -1,6 +1,6 @@
 import type { LLMProvider } from 'toolwright';
 
-/** Calls the tool once, and then quotes its result and its schema as they reached the model. */
+/** Calls the tool once, and then replies with its result and with the schema that the model received. */
 export const model: LLMProvider = {
   async chat({ messages, tools }) {
     const last = messages.at(-1);

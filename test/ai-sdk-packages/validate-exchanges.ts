@@ -1,7 +1,7 @@
 import { afterEach, expect } from '@jest/globals';
-import { faultsOf } from './judge.js';
+import { faultsOf } from './body-faults.js';
 
-/** Every exchange with Anthropic or Google that a test has is judged when the test is over. */
+/** The faults of the exchanges with Anthropic and Google, which are checked after each test. */
 const exchanges: Promise<readonly unknown[]>[] = [];
 const { fetch } = globalThis;
 
@@ -9,7 +9,7 @@ globalThis.fetch = async (input, init) => {
   const { pathname } = new URL(input instanceof Request ? input.url : String(input));
   const response = await fetch(input, init);
   const wire = WIRES.find(({ path }) => path.test(pathname));
-  if (wire) exchanges.push(judged(wire, String(init?.body), response.clone()));
+  if (wire) exchanges.push(exchangeFaults(wire, String(init?.body), response.clone()));
   return response;
 };
 
@@ -23,17 +23,21 @@ const WIRES = [
   },
 ] as const;
 
-async function judged({ body, reply, event }: (typeof WIRES)[number], sent: string, response: Response) {
+async function exchangeFaults(
+  { body, reply, event }: (typeof WIRES)[number],
+  sent: string,
+  response: Response,
+) {
   const faults = [...faultsOf(body, JSON.parse(sent))];
   const text = await wholeText(response);
   if (text === undefined || !response.ok) return faults;
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
   if (!isStream) return [...faults, ...faultsOf(reply, JSON.parse(text))];
   const events = [...text.matchAll(/^data: ([^\n]*)$/gm)].map(([, data = '']) => JSON.parse(data));
-  return [...faults, ...events.flatMap((some) => faultsOf(event, some))];
+  return [...faults, ...events.flatMap((body) => faultsOf(event, body))];
 }
 
-/** What a test aborts, or lets break off, has no whole reply. */
+/** Returns `undefined` if the test aborts the request or cuts off the reply. */
 function wholeText(response: Response): Promise<string | undefined> {
   return response.text().catch(() => undefined);
 }

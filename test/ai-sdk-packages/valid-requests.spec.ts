@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import type { LLMRequest, Message, ToolChoice } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { json, LoopbackServer } from '../parts/providers/loopback-server.js';
-import { faultsOf } from './judge.js';
+import { faultsOf } from './body-faults.js';
 
 const quiet = () => undefined;
 const logger = { debug: quiet, info: quiet, warn: quiet, error: quiet };
@@ -21,17 +21,17 @@ const CONTENTS = [
   [{ type: 'image', data: PIXEL, mimeType: 'image/png' }],
   [{ type: 'file', data: 'YQ==', mimeType: 'application/pdf', filename: 'a.pdf' }],
 ] as const;
-/** A reply with calls, and what was answered. */
+/** A reply with calls, and their results. */
 const exchange = fc
   .record({
-    said: fc.oneof(text, fc.constant('')),
+    content: fc.oneof(text, fc.constant('')),
     parts: fc.constantFrom(...CONTENTS),
     isError: fc.boolean(),
   })
-  .map(({ said, parts, isError }): Message[] => [
+  .map(({ content, parts, isError }): Message[] => [
     {
       role: 'assistant',
-      content: said,
+      content,
       tool_calls: ['c1', 'c2'].map((id) => ({
         id,
         type: 'function' as const,
@@ -58,7 +58,7 @@ const request: fc.Arbitrary<Omit<LLMRequest, 'model'>> = fc.record(
         { role: 'user', content },
         ...exchanges.flat(),
       ]),
-    // No temperature: Anthropic’s client has it no more, because its newer models do not.
+    // No temperature, because the types of Anthropic’s client no longer contain it.
     options: fc.constantFrom({}, { maxOutputTokens: 100, stopSequences: ['END'] }),
     tools: fc.constant([tool('look', SCHEMA), tool('wait', {}), tool('any', { properties: { a: {} } })]),
     toolChoice: fc.constantFrom<ToolChoice[]>(
@@ -77,25 +77,29 @@ const request: fc.Arbitrary<Omit<LLMRequest, 'model'>> = fc.record(
   { requiredKeys: ['messages', 'options'] },
 );
 
-describe('fromAiSdk sends nothing that the provider’s own client would not', () => {
+describe('requests of fromAiSdk match the types of the provider’s own client', () => {
   test.each([
     ['claude-sonnet-4-5', (baseURL: string) => createAnthropic({ baseURL, apiKey: 'k' })],
     ['gemini-3-pro-preview', (baseURL: string) => createGoogle({ baseURL, apiKey: 'k' })],
     ['gemini-2.5-flash', (baseURL: string) => createGoogle({ baseURL, apiKey: 'k' })],
-  ] as const)('whatever is asked of %s', async (model, create) => {
+  ] as const)('random requests to %s are valid', async (model, create) => {
     await using server = await LoopbackServer.start(json({}, 400));
-    const ask = fc.asyncProperty(request, fc.constantFrom('auto' as const, false), async (asked, strict) => {
-      const provider = fromAiSdk(create(server.baseURL), { maxRetries: 0, strict, logger });
-      const { requests } = server;
-      const before = requests.length;
-      // The answer is a no; the request is what is judged when the test is over.
-      await expect(provider.chat({ model, ...asked })).rejects.toThrow('400');
-      expect(requests).toHaveLength(before + 1);
-    });
-    await fc.assert(ask, { numRuns: 200 });
+    const property = fc.asyncProperty(
+      request,
+      fc.constantFrom('auto' as const, false),
+      async (generated, strict) => {
+        const provider = fromAiSdk(create(server.baseURL), { maxRetries: 0, strict, logger });
+        const { requests } = server;
+        const before = requests.length;
+        // The server rejects the request; `validate-exchanges.ts` validates it after the test.
+        await expect(provider.chat({ model, ...generated })).rejects.toThrow('400');
+        expect(requests).toHaveLength(before + 1);
+      },
+    );
+    await fc.assert(property, { numRuns: 200 });
   });
 
-  test('and what it would not take is found', () => {
+  test('invalid request bodies are detected', () => {
     const message = { role: 'user', content: 'x' };
     const body = { model: 'claude-sonnet-4-5', max_tokens: 1, messages: [message] };
     expect(faultsOf('MessagesBody', body)).toEqual([]);

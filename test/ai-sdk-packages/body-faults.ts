@@ -5,18 +5,18 @@ import { createGenerator } from 'ts-json-schema-generator';
 import { ROOT } from '../structure/repository.js';
 
 const FOLDER = join(ROOT, 'test/ai-sdk-packages');
-/** Gone with every installation, so that it is of the installed types. */
+/** In node_modules, so that each installation deletes it and the schemas match the installed types. */
 const CACHE = join(FOLDER, 'node_modules/.cache/wire-schemas.json');
 const TYPES = ['MessagesBody', 'MessagesReply', 'MessagesEvent', 'GenerateBody', 'GenerateReply'] as const;
 type WireType = (typeof TYPES)[number];
 
-const judges = new Map<WireType, ValidateFunction>();
+const validators = new Map<WireType, ValidateFunction>();
 
-/** What is wrong with a body, in the eyes of the provider's own client: whatever its types do not know, too. */
+/** Returns the violations of the types of the provider's own client. Unknown properties are violations, too. */
 export function faultsOf(type: WireType, body: unknown): readonly unknown[] {
-  const judge = judges.get(type) ?? compile(type);
-  judges.set(type, judge);
-  return judge(body) ? [] : [{ type, faults: judge.errors?.slice(0, 5), body }];
+  const validate = validators.get(type) ?? compile(type);
+  validators.set(type, validate);
+  return validate(body) ? [] : [{ type, faults: validate.errors?.slice(0, 5), body }];
 }
 
 function compile(type: WireType): ValidateFunction {
@@ -38,8 +38,8 @@ function writeSchemas(): void {
   });
   const all = Object.fromEntries(TYPES.map((type) => [type, generator.createSchema(type)]));
   mkdirSync(dirname(CACHE), { recursive: true });
-  const own = `${CACHE}.${process.pid}`;
-  writeFileSync(own, JSON.stringify(all));
-  // Another worker may read it meanwhile.
-  renameSync(own, CACHE);
+  const temporary = `${CACHE}.${process.pid}`;
+  writeFileSync(temporary, JSON.stringify(all));
+  // Atomic, because another worker may read the file at the same time.
+  renameSync(temporary, CACHE);
 }
