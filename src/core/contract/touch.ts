@@ -8,10 +8,12 @@ import type { ToolContext } from './tool-context.js';
  * - `read` and `write`: a file or a folder, relative to the working folder of the tool, with `/` and without `../..`;
  *   an absolute path is outside the working folder. `write` includes creating and removing. `isDeep`: includes
  *   everything in the folder. `absolute`: the absolute path, if `path` is relative to another folder of the user.
- *   Rules that name it apply. It is no reason to ask that the path is outside the working folder.
+ *   Rules that name it apply. It is no reason to ask that the path is outside the working folder. `folder`: the
+ *   absolute path of the working folder, with `/` and with links resolved; without it, rules with absolute paths do not
+ *   match what is in it.
  * - `run`: a program and its arguments, as a list of words; `undefined` stands for words that are unknown before it
  *   runs. `mentions`: paths that the words may contain, with links resolved; a path that ends in `/` is a folder with
- *   everything in it. `isReadOnly`: the shell tools run it in a form that only reads. `isSandboxed`: the operating
+ *   everything in it. `folder`: as above. `isReadOnly`: the shell tools run it in a form that only reads. `isSandboxed`: the operating
  *   system prevents access to everything that is not allowed.
  * - `open`: the URL of a request.
  * - `unknown`: the access cannot be determined, with the reason. `isSandboxed`: as in `run`.
@@ -22,11 +24,13 @@ export type ResourceAccess =
       readonly path: string;
       readonly isDeep?: true;
       readonly absolute?: string;
+      readonly folder?: string;
     }
   | {
       readonly action: 'run';
       readonly words: readonly (string | undefined)[];
       readonly mentions?: readonly string[];
+      readonly folder?: string;
       readonly isReadOnly?: true;
       readonly isSandboxed?: true;
     }

@@ -22,7 +22,7 @@ import {
   unlinkSync,
   write,
 } from 'node:fs';
-import { basename, dirname, isAbsolute, join, posix } from 'node:path';
+import { basename, dirname, isAbsolute, join, posix, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { KeyQueue } from '../../core/kernel/key-queue.js';
@@ -122,6 +122,10 @@ export class DiskFileSystem extends FileSystem {
     const read = folderPath(given, { root: this.#root });
     if (!read.ok) throw new FileSystemError('outside', `${read.problem}.`);
     return read.path;
+  }
+
+  override folderOnDisk(): string {
+    return this.#root.split(sep).join('/');
   }
 
   override async info(path: string): Promise<FileInfo | undefined> {

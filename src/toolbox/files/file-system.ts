@@ -121,6 +121,10 @@ export abstract class FileSystem {
 
   /** The canonical form of a path: with `/`, and `.` for the folder itself. */
   abstract pathOf(given: string): string;
+  /** The absolute path of the folder, with `/` and with links resolved; `undefined` if it is not on a disk. */
+  folderOnDisk(): string | undefined {
+    return undefined;
+  }
   /** Information about a path; `undefined` if nothing exists there. */
   abstract info(path: string): Promise<FileInfo | undefined>;
   /** Reads bytes of a file. */

@@ -354,7 +354,8 @@ export class FileTools {
     try {
       const path = this.files.pathOf(String(given));
       const isFolder = how === 'with contents' && (await this.files.info(path))?.kind === 'folder';
-      return [isFolder ? { action, path, isDeep: true } : { action, path }];
+      const folder = this.files.folderOnDisk?.();
+      return [{ action, path, ...(isFolder && { isDeep: true }), ...(folder !== undefined && { folder }) }];
     } catch {
       return [];
     }

@@ -66,6 +66,10 @@ abstract class ReadingThrough extends FileSystem {
     return this.files.pathOf(given);
   }
 
+  override folderOnDisk(): string | undefined {
+    return this.files.folderOnDisk?.();
+  }
+
   override info(path: string): Promise<FileInfo | undefined> {
     return this.files.info(path);
   }

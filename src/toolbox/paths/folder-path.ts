@@ -108,6 +108,11 @@ export function ifPossible<Value>(work: () => Value): Value | undefined {
   }
 }
 
+/** The path with links resolved; `undefined` if nothing exists there. */
+export function realPath(path: string): string | undefined {
+  return ifPossible(() => realpathSync.native(path));
+}
+
 /** Whether an absolute path is inside of a folder, by its text; false for the folder itself. */
 export function isWithin(path: string, folder: string): boolean {
   return pathWithin(path, folder) !== undefined;

@@ -1,6 +1,6 @@
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { FILLED_TEXT, listOf, type OptionRule, protecting } from '../../core/kernel/options.js';
-import { ifPossible } from './folder-path.js';
+import { ifPossible, realPath } from './folder-path.js';
 
 const MOST_CHARACTERS = 500;
 const MOST_ALTERNATIVES = 256;
@@ -28,6 +28,17 @@ export function globReaches(pattern: string): (path: string) => boolean {
 /** A pattern that matches only this path. */
 export function globLiteral(path: string): string {
   return path.replace(/[*?[\]{}\\]|^[~$!\s]|\s$/g, '\\$&');
+}
+
+/** An absolute pattern whose part before the first wildcard has its links resolved. */
+export function withoutLinks(pattern: string): string {
+  const names = pattern.replace(/\/$/, '/**').split('/');
+  const wild = names.findIndex((name) => /[*?[{\\]/.test(name));
+  for (let count = wild < 0 ? names.length : wild; count > 1; count--) {
+    const real = realPath(names.slice(0, count).join('/'));
+    if (real !== undefined) return [globLiteral(real), ...names.slice(count)].join('/');
+  }
+  return pattern;
 }
 
 /** Syntax of shells and of ignore files, which a pattern does not have: `~/a`, `$HOME/a`, `!a`; and outer spaces. */

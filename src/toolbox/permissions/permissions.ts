@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, isAbsolute, posix } from 'node:path';
 import type { PolicyRemember, PolicyRequest, ToolPolicy } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { RememberScope } from '../../core/contract/standing-approvals.js';
@@ -29,7 +29,14 @@ import {
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { isHostPattern } from '../network/web-access.js';
 import { foldedPath, ifPossible, PROTECTED_NAMES } from '../paths/folder-path.js';
-import { globLiteral, globMatcher, globReaches, PATH_PATTERN, textMatcher } from '../paths/glob.js';
+import {
+  globLiteral,
+  globMatcher,
+  globReaches,
+  PATH_PATTERN,
+  textMatcher,
+  withoutLinks,
+} from '../paths/glob.js';
 
 /** The scope of an approval: one session, or all sessions of a user. */
 export type YesScope = { readonly session: string } | { readonly user: string };
@@ -164,7 +171,7 @@ export interface PermissionRule {
   /** Values of arguments by name. In strings, `*` stands for any characters; other values must be equal. */
   readonly arguments?: Readonly<Record<string, unknown>>;
   readonly action?: ResourceAccess['action'];
-  /** A pattern of paths, such as `src/**`. To match paths outside of the folder, start it with `/`. */
+  /** A pattern of paths, such as `src/**`. If it starts with `/`, it is absolute: in the folder or outside of it. */
   readonly path?: string;
   /**
    * A program and its arguments, word by word; within a word, `*` stands for any characters. An `allow` rule must match
@@ -301,8 +308,8 @@ type Fit = 'yes' | 'maybe' | 'no';
 /** A compiled rule. */
 interface ReadyRule {
   readonly rule: PermissionRule;
-  /** Greater for more specific rules. */
-  readonly weight: number;
+  /** Greater for more specific rules; the working folder in an absolute path does not count. */
+  weight(access: ResourceAccess | undefined): number;
   fits(subject: Subject): Fit;
 }
 
@@ -324,7 +331,10 @@ function readyRule(rule: PermissionRule): ReadyRule {
   const fitAccess = accessMatcher(rule);
   return {
     rule,
-    weight: kind + Math.min(letters(about.join('')), 900) * 1_000 + named * 10,
+    weight: (access) => {
+      const shown = about.join('').slice(path === undefined ? 0 : folderStart(path, access).length);
+      return kind + Math.min(letters(shown), 900) * 1_000 + named * 10;
+    },
     fits: ({ tool, arguments: given, access }) => {
       if (!fitsTool(tool)) return 'no';
       if (!args.every(([name, fits]) => Object.hasOwn(given, name) && fits(given[name]))) return 'no';
@@ -416,27 +426,40 @@ function plainPattern(pattern: string): string {
   return (read(name) ?? labels.join('.').replace(/\.$/, '')) + port;
 }
 
+/** The beginning of an absolute pattern that is the working folder of an access; empty if it does not begin so. */
+function folderStart(pattern: string, access: ResourceAccess | undefined): string {
+  if (access === undefined || !('folder' in access) || access.folder === undefined) return '';
+  const start = `${globLiteral(access.folder).replace(/\/$/, '')}/`;
+  return pattern.startsWith(start) ? start : '';
+}
+
 function pathMatcher(pattern: string, isStrict: boolean): (access: ResourceAccess) => Fit {
   const form = isStrict ? (path: string) => path : foldedPath;
-  const isOutside = pattern.startsWith('/');
-  const fits = globMatcher(form(pattern));
-  const reaches = globReaches(form(pattern));
-  const fitPath = (path: string, isDeep = false): Fit => {
+  const isOfSystem = isAbsolute(pattern);
+  const patterns = isOfSystem && !isStrict ? [pattern, withoutLinks(pattern)] : [pattern];
+  const fits = patterns.map((one) => globMatcher(form(one)));
+  const reaches = patterns.map((one) => globReaches(form(one)));
+  const fitPath = (given: string, access: ResourceAccess, isDeep = false): Fit => {
+    const folder = 'folder' in access ? access.folder : undefined;
+    // An `allow` rule applies in the folder only if it names the folder itself, without wildcards.
+    const isAbout = isOfSystem && (!isStrict || folderStart(pattern, access) !== '');
+    const isInside = !isAbsolute(given) && folder !== undefined;
+    const path = isAbout && isInside ? posix.join(folder, given) : given;
     // An `allow` rule for the folder does not apply outside of it; a `deny` rule without `/` applies everywhere.
-    if (isOutside !== path.startsWith('/') && (isStrict || isOutside)) return 'no';
+    if (isOfSystem !== isAbsolute(path) && (isStrict || isOfSystem)) return 'no';
     const names = form(path).replace(/^\//, '');
-    if (fits(names)) return 'yes';
-    return isDeep && reaches(names) ? 'maybe' : 'no';
+    if (fits.some((one) => one(names))) return 'yes';
+    return isDeep && reaches.some((one) => one(names)) ? 'maybe' : 'no';
   };
   return (access) => {
     if (access.action === 'read' || access.action === 'write') {
-      const fit = fitPath(access.path, access.isDeep);
-      const isElsewhere = fit === 'no' && isOutside && access.absolute !== undefined;
-      return isElsewhere ? fitPath(access.absolute, access.isDeep) : fit;
+      const fit = fitPath(access.path, access, access.isDeep);
+      const isElsewhere = fit === 'no' && isOfSystem && access.absolute !== undefined;
+      return isElsewhere ? fitPath(access.absolute, access, access.isDeep) : fit;
     }
     if (access.action !== 'run' || isStrict) return 'no';
     const { mentions = [], words, isSandboxed = false } = access;
-    const found = mentions.map((path) => fitPath(path.replace(/(?<=.)\/$/, ''), path.endsWith('/')));
+    const found = mentions.map((path) => fitPath(path.replace(/(?<=.)\/$/, ''), access, path.endsWith('/')));
     if (found.includes('yes')) return 'yes';
     // A sandbox enforces what only may match.
     return !isSandboxed && (found.includes('maybe') || words.includes(undefined)) ? 'maybe' : 'no';
@@ -722,7 +745,7 @@ export class Permissions {
     const because = alwaysAsks(access, rule?.rule.path !== undefined);
     if (because !== undefined) return { decision: 'ask', by: 'always', because };
     const guarded = PROTECTED.find((one) => one.fits(subject) === 'yes');
-    const isGuarded = guarded !== undefined && (rule === undefined || rule.weight < guarded.weight);
+    const isGuarded = guarded !== undefined && (rule === undefined || rule.weight < guarded.weight(access));
     return isGuarded ? { decision: 'ask', rule: guarded.rule, by: 'always' } : base;
   }
 
@@ -768,9 +791,10 @@ type RuleDecision = Omit<Cause, 'by'> & { readonly rule: PermissionRule; readonl
 
 function mostSpecific(rules: readonly ReadyRule[], subject: Subject): RuleDecision | undefined {
   let best: RuleDecision | undefined;
-  for (const { rule, weight, fits } of rules) {
+  for (const { rule, weight: weigh, fits } of rules) {
     const fit = fits(subject);
     if (fit === 'no' || (fit === 'maybe' && rule.decision === 'allow')) continue;
+    const weight = weigh(subject.access);
     if (rule.decision === 'deny' && fit === 'yes') return { decision: 'deny', rule, weight };
     const because = 'it may access something that a rule denies';
     const one: RuleDecision =
@@ -814,14 +838,14 @@ async function accessOf(request: PolicyRequest): Promise<readonly ResourceAccess
 
 function isAccess(value: unknown): value is ResourceAccess {
   if (!isRecord(value)) return false;
-  const { action, path, words, mentions = [], absolute = '', url, why } = value;
+  const { action, path, words, mentions = [], absolute = '', folder = '', url, why } = value;
   const isText = (one: unknown): boolean => typeof one === 'string';
-  if (action === 'read' || action === 'write') return isText(path) && isText(absolute);
+  if (action === 'read' || action === 'write') return [path, absolute, folder].every(isText);
   if (action === 'open') return isText(url);
   if (action === 'unknown') return isText(why);
   const areTexts = (list: unknown): boolean => Array.isArray(list) && list.every(isText);
   const known = Array.isArray(words) ? words.filter((word) => word !== undefined) : words;
-  return action === 'run' && areTexts(known) && areTexts(mentions);
+  return action === 'run' && areTexts(known) && areTexts(mentions) && isText(folder);
 }
 
 /** A description for people, such as `writes 'src/a.ts'`, on one line and without invisible characters. */

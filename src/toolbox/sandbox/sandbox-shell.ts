@@ -25,8 +25,8 @@ import { nodeHttp } from '../../core/kernel/node-module.js';
 import { listOf, optionTable, protecting } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { fitsHost, HOSTS, type HostPattern, isPublicAddress } from '../network/web-access.js';
-import { foldedPath, ifPossible, isWithin, PROTECTED_NAMES } from '../paths/folder-path.js';
-import { CLOSED_PATHS, globLiteral, globMatcher, globReaches } from '../paths/glob.js';
+import { foldedPath, ifPossible, isWithin, PROTECTED_NAMES, realPath } from '../paths/folder-path.js';
+import { CLOSED_PATHS, globMatcher, globReaches, withoutLinks } from '../paths/glob.js';
 import type { CommandShell } from '../shell/command-shell.js';
 import {
   type Launch,
@@ -89,21 +89,6 @@ function relative(patterns: readonly string[]): readonly string[] {
 
 function absolute(patterns: readonly string[] = []): readonly string[] {
   return patterns.filter(isAbsolute).map(withoutLinks);
-}
-
-/** An absolute pattern whose part before the first wildcard has its links resolved. */
-function withoutLinks(pattern: string): string {
-  const names = pattern.split('/');
-  const wild = names.findIndex((name) => /[*?[{\\]/.test(name));
-  for (let count = wild < 0 ? names.length : wild; count > 1; count--) {
-    const real = realPath(names.slice(0, count).join('/'));
-    if (real !== undefined) return [globLiteral(real), ...names.slice(count)].join('/');
-  }
-  return pattern;
-}
-
-function realPath(path: string): string | undefined {
-  return ifPossible(() => realpathSync.native(path));
 }
 
 /** By relative path. */

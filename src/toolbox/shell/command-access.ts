@@ -26,17 +26,17 @@ export interface CommandPlace {
  */
 export function commandAccess(command: string, place: CommandPlace): readonly ResourceAccess[] {
   const { commands, unclear } = parseCommand(command);
+  const { view } = place;
   const sandboxed = place.isSandboxed ? ({ isSandboxed: true } as const) : {};
   const all: ResourceAccess[] = commands.map((one) => {
     const form = unclear === undefined ? readOnlyForm(one, place) : undefined;
-    const mentions = [
-      ...mentionsOf(one, place),
-      ...(form?.isDeep ? [`${shown(place.folder, place.view)}/`] : []),
-    ];
+    const mentions = [...mentionsOf(one, place), ...(form?.isDeep ? [`${shown(place.folder, view)}/`] : [])];
     return {
       action: 'run',
       words: one.words.map(({ text }) => text),
-      ...(mentions.length === 0 ? {} : { mentions: [...new Set(mentions)] }),
+      ...(mentions.length === 0
+        ? {}
+        : { mentions: [...new Set(mentions)], folder: view.folder ?? view.root }),
       ...(form === undefined ? {} : { isReadOnly: true }),
       ...sandboxed,
     };

@@ -4,6 +4,8 @@ import { onAbort } from '../../core/kernel/async.js';
 export interface FolderView {
   /** The folder, absolute, without links. */
   readonly root: string;
+  /** Its absolute path for file tools and rules, if that is another path. */
+  readonly folder?: string;
   /** Resolves an absolute path as the system does: follows links, and resolves `..` after them. */
   resolve(path: string): { readonly path: string; readonly isFolder: boolean };
   /** Names in a folder; `undefined` if it is not a folder. */

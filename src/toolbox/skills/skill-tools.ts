@@ -283,7 +283,8 @@ async function skillTouches(skill: Skill, path: string | undefined, root: string
     for (const [index, base] of bases.entries()) {
       const path = pathWithin(one, base) ?? pathWithin(one, real[index] ?? base);
       if (path === undefined) continue;
-      return [{ action: 'read', path, ...(index === 0 ? {} : { absolute: one.split(sep).join('/') }) }];
+      const [absolute, folder] = [one, real[index] ?? base].map((name) => name.split(sep).join('/'));
+      return [{ action: 'read', path, ...(index === 0 ? { folder } : { absolute }) }];
     }
     return [];
   };

@@ -1,4 +1,4 @@
-import { posix } from 'node:path';
+import { isAbsolute, posix } from 'node:path';
 import {
   Bash,
   type CpOptions,
@@ -15,7 +15,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { COUNT, instanceOf, optionTable, required } from '../../core/kernel/options.js';
 import { type FileInfo, FileSystem, FileSystemError } from '../files/file-system.js';
 import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
-import { CLOSED_PATHS, globMatcher } from '../paths/glob.js';
+import { CLOSED_PATHS, globMatcher, withoutLinks } from '../paths/glob.js';
 import {
   type CommandEnd,
   type CommandRequest,
@@ -81,7 +81,8 @@ class VirtualShell extends CommandShell {
 
   override view(): FolderView {
     const resolve = (path: string) => ({ path: posix.normalize(path), isFolder: false });
-    return { root: ROOT, resolve, names: () => undefined, text: () => undefined };
+    const folder = this.#files.folder;
+    return { root: ROOT, folder, resolve, names: () => undefined, text: () => undefined };
   }
 
   override folderAt(path: string): string {
@@ -140,13 +141,17 @@ class ShellFiles implements IFileSystem {
   readonly #files: FileSystem;
   readonly #isUnreadable: (path: string) => boolean;
   readonly #isUnwritable: (path: string) => boolean;
+  /** The absolute path that rules have for the folder. */
+  readonly folder: string;
   /** Created but still empty folders: the underlying file system has folders only where there are files. */
   readonly #emptyFolders = new Set<string>();
 
   constructor(files: FileSystem, { unreadable = [], unwritable = [] }: Omit<VirtualShellOptions, 'files'>) {
     this.#files = files;
-    this.#isUnreadable = anyOf(unreadable);
-    this.#isUnwritable = anyOf([...unwritable, ...PROTECTED_NAMES.map((name) => `**/${name}`)]);
+    this.folder = files.folderOnDisk() ?? ROOT;
+    const closed = (patterns: readonly string[]) => anyOf(patterns, this.folder);
+    this.#isUnreadable = closed(unreadable);
+    this.#isUnwritable = closed([...unwritable, ...PROTECTED_NAMES.map((name) => `**/${name}`)]);
   }
 
   async readFile(path: string): Promise<string> {
@@ -331,11 +336,17 @@ function statOf({
 }
 
 /** Whether one of the patterns matches a path or one of its parent folders. */
-function anyOf(patterns: readonly string[]): (path: string) => boolean {
-  const all = patterns.map((pattern) => globMatcher(foldedPath(pattern)));
+function anyOf(patterns: readonly string[], root: string): (path: string) => boolean {
+  const matchers = (all: readonly string[]) => all.map((pattern) => globMatcher(foldedPath(pattern)));
+  const own = matchers(patterns);
+  const absolute = matchers(
+    patterns.filter((one) => isAbsolute(one)).flatMap((one) => [one, withoutLinks(one)]),
+  );
   return (path) => {
     const names = foldedPath(path).split('/');
     const ways = names.map((_, index) => names.slice(0, index + 1).join('/'));
-    return ways.some((way) => all.some((fits) => fits(way)));
+    const isClosed = (way: string): boolean =>
+      own.some((fits) => fits(way)) || absolute.some((fits) => fits(foldedPath(`${root}/${way}`).slice(1)));
+    return ways.some(isClosed);
   };
 }

@@ -9,12 +9,15 @@ import { newFolder, textsOf } from './files/folders.js';
 
 const FILES = { 'a.txt': 'b\na\nc\n', 'dir/b.txt': 'two\n', '.env': 'S3CRET\n', 'vault/key': 'S3CRET\n' };
 
-function shellOver(files: MemoryFileSystem | DiskFileSystem) {
+/** The path of the folder for commands. */
+const WORKING_FOLDER = '/work';
+
+function shellOver(files: MemoryFileSystem | DiskFileSystem, vault = 'vault/**') {
   const permissions = new Permissions({
     mode: 'auto',
     rules: [
       { decision: 'deny', path: '**/.env*' },
-      { decision: 'deny', path: 'vault/**' },
+      { decision: 'deny', path: vault },
     ],
   });
   const shell = virtualShell({ files, ...permissions.closedPaths() });
@@ -36,6 +39,20 @@ test.each([
   ).toMatch(/copy\nnew\nvault\nz\nx\n/);
   expect(await run('cat b.txt', { folder: 'dir' })).toContain('exit code 1');
   expect(await run('cat nowhere; mkdir empty; ls -d empty')).toContain('empty\n');
+});
+
+test('virtualShell closes denied paths with an absolute path, on this machine or as commands see it', async () => {
+  const root = newFolder(FILES);
+  for (const [files, vault] of [
+    [new DiskFileSystem({ root }), `${root}/vault/**`],
+    [new MemoryFileSystem(FILES), `${WORKING_FOLDER}/vault/`],
+  ] as const) {
+    const run = shellOver(files, vault);
+    expect(await run('cat vault/key')).toContain('was refused');
+    const output = await run('x=vault; cat $x/key a.txt');
+    expect(output).toContain('b\na');
+    expect(output).not.toContain('S3CRET');
+  }
 });
 
 test('virtualShell starts no program and accesses nothing outside of the file system or denied', async () => {

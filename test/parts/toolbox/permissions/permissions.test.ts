@@ -1,10 +1,16 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { defineTool, type ResourceAccess, runToolLoop, ToolRegistry } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
-import { fileTools, MemoryFileSystem } from 'toolwright/toolbox/files';
+import {
+  DiskFileSystem,
+  type FileSystem,
+  fileTools,
+  JournaledFileSystem,
+  MemoryFileSystem,
+} from 'toolwright/toolbox/files';
 import {
   type Permission,
   type PermissionRule,
@@ -12,6 +18,7 @@ import {
   type PermissionsOptions,
   rulesOfYes,
 } from 'toolwright/toolbox/permissions';
+import { shellTools } from 'toolwright/toolbox/shell';
 import { newFolder } from '../files/folders.js';
 
 /** Returns the verdict on a call that accesses these resources. */
@@ -533,6 +540,77 @@ describe('Permissions', () => {
     for (const decision of ['allow', 'ask', 'deny'] as const)
       expect(() => new Permissions({ rules: [{ decision, ...about }] })).toThrow(problem);
     expect(() => new Permissions().remember(about, { session: 's' })).toThrow(problem);
+  });
+});
+
+describe('a rule with an absolute path in the folder', () => {
+  const FILES = { 'secret/a': 'S3CRET\n', 'src/a': '1\n', 'b.txt': '2\n' };
+
+  function toolsIn(
+    options: PermissionsOptions,
+    root: string,
+    files: FileSystem = new DiskFileSystem({ root }),
+  ) {
+    const permissions = new Permissions(options);
+    const tools = new ToolRegistry().register(...fileTools(files), ...shellTools({ folder: root }));
+    return async (name: string, args: Readonly<Record<string, string>>) => {
+      const request = { tool: tools.get(name) as never, arguments: args, context: { callId: 'c' } as never };
+      return (await permissions.explain(request)).decision;
+    };
+  }
+
+  test('denies what it names to file tools and commands, also through a link and with wildcards', async () => {
+    const root = newFolder(FILES);
+    const link = `${root}-link`;
+    symlinkSync(root, link);
+    try {
+      for (const path of [
+        `${root}/secret/**`,
+        `${root}/secret/`,
+        `${link}/secret/**`,
+        `${root}*/**/{y,secret}/**`,
+      ]) {
+        const decide = toolsIn({ rules: [{ decision: 'deny', path }] }, root);
+        expect(await decide('read_file', { path: 'secret/a' })).toBe('deny');
+        expect(await decide('read_file', { path: `${root}/secret/a` })).toBe('deny');
+        expect(await decide('write_file', { path: 'secret/new', text: '' })).toBe('deny');
+        expect(await decide('run_command', { command: 'cat secret/a' })).toBe('deny');
+        expect(await decide('run_command', { command: 'cat a', folder: 'secret' })).toBe('deny');
+        expect(await decide('search_files', { text: 'x' })).toBe('ask');
+        expect(await decide('run_command', { command: 'grep -r x .' })).toBe('ask');
+        expect(await decide('read_file', { path: 'src/a' })).toBe('allow');
+        expect(await decide('run_command', { command: 'cat src/a' })).toBe('allow');
+      }
+    } finally {
+      rmSync(link);
+    }
+  });
+
+  test('denies what it names in a file system with a journal', async () => {
+    const root = newFolder(FILES);
+    const files = new JournaledFileSystem(new DiskFileSystem({ root }));
+    const decide = toolsIn({ rules: [{ decision: 'deny', path: `${root}/secret/**` }] }, root, files);
+    expect(await decide('read_file', { path: 'secret/a' })).toBe('deny');
+  });
+
+  test('allows what it names, as the same relative path would', async () => {
+    const root = newFolder(FILES);
+    const decide = toolsIn(
+      {
+        rules: [
+          { decision: 'allow', path: `${root}/**` },
+          { decision: 'ask', path: 'src/**' },
+          { decision: 'allow', path: `${root}/src/open/**` },
+        ],
+      },
+      root,
+    );
+    expect(await decide('write_file', { path: 'b.txt', text: '' })).toBe('allow');
+    expect(await decide('write_file', { path: 'src/a', text: '' })).toBe('ask');
+    expect(await decide('write_file', { path: 'src/open/a', text: '' })).toBe('allow');
+    expect(await decide('write_file', { path: '.git/hooks/x', text: '' })).toBe('ask');
+    const other = toolsIn({ rules: [{ decision: 'allow', path: `${newFolder(FILES)}/**` }] }, root);
+    expect(await other('write_file', { path: 'b.txt', text: '' })).toBe('ask');
   });
 });
 

@@ -65,6 +65,20 @@ describeSandbox('sandboxShell', () => {
     expect(await run('y=kept.js; cat $y; ls -la .npmrc')).toContain('1\n');
   });
 
+  test('makes denied paths with an absolute path in the folder unreadable', async () => {
+    const folder = newFolder(FILES);
+    const rules = [
+      { decision: 'deny', path: `${folder}/vault/` },
+      { decision: 'ask', action: 'write', path: `${folder}/kept.js` },
+    ] as const;
+    const { run } = sandbox({ folder }, rules);
+    const output = await run('x=vault; cat $x/key; cat a.txt');
+    expect(output).toContain('inside');
+    expect(output).not.toContain('S3CRET');
+    await run('y=js; echo evil > kept.$y');
+    expect(textsOf(folder)['kept.js']).toBe('1\n');
+  });
+
   test('makes denied paths outside of the folder unreadable, also through links and in readable folders', async () => {
     const outside = newFolder({
       'keys/a': 'S3CRET\n',

@@ -466,7 +466,7 @@ describe('commandAccess', () => {
     const folder = newFolder(FILES);
     const shell = new LocalShell({ folder });
     expect(commandAccess('x -la dir; echo $y', { folder: shell.folderAt('.'), view: shell.view() })).toEqual([
-      { action: 'run', words: ['x', '-la', 'dir'], mentions: ['-la', 'dir/'] },
+      { action: 'run', words: ['x', '-la', 'dir'], mentions: ['-la', 'dir/'], folder: shell.view().root },
       { action: 'run', words: ['echo', undefined] },
       { action: 'unknown', why: 'some of its arguments are unknown before it runs' },
     ]);
