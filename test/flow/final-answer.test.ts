@@ -55,6 +55,25 @@ describe('output, with a model without response format', () => {
     expect(provider.requests[1]?.messages.at(-1)?.content).toContain('degrees');
   });
 
+  test('a run whose model calls final_answer wrongly too often ends with InvalidOutput', async () => {
+    const wrong = calls({ place: 'Bern' });
+    const run = await runToolLoop(
+      { provider: script(wrong, wrong, wrong), model: 'm', output: schema },
+      hello,
+    );
+    expect(run).toMatchObject({
+      status: 'failed',
+      error: {
+        code: 525,
+        message: expect.stringMatching(/^The model gave no answer that fits the schema\. .*degrees/s),
+        cause: { code: 503 },
+      },
+    });
+    const unknown = { toolCalls: [{ id: 'x', name: 'final_answer', arguments: {} }] };
+    const plain = await runToolLoop({ provider: script(unknown, unknown, unknown), model: 'm' }, hello);
+    expect(plain).toMatchObject({ status: 'failed', error: { code: 503 } });
+  });
+
   test('a model that answers in text is asked for the tool once', async () => {
     const provider = script({ content: 'Fine.' }, calls(answer));
     const run = await runToolLoop({ provider, model: 'm', tools: [look], output: schema }, hello);

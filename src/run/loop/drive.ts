@@ -542,7 +542,8 @@ function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | und
     toolCalls.push(record);
   }
   if (signal?.aborted) return abortedRun(signal);
-  let error = retries.spend(records) ?? verdict?.error;
+  const exhausted = retries.spend(records);
+  let error = (exhausted && run.output?.exhausted(exhausted, records)) ?? exhausted ?? verdict?.error;
   if (run.config.onExpiry === 'end')
     for (const { result } of records)
       if (ToolwrightError.is(result.error) && result.error.name === 'AnswerExpired') error ??= result.error;

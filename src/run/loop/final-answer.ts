@@ -114,10 +114,7 @@ export class FinalAnswer {
       if (end !== undefined) return { ...end, content };
       problem = record.result.forLLM;
     }
-    if (run.isAnswerAsked) {
-      const message = `The model gave no answer that fits the schema. ${problem}`;
-      return { status: 'failed', content, error: new ToolwrightError('InvalidOutput', message) };
-    }
+    if (run.isAnswerAsked) return { status: 'failed', content, error: noAnswer(problem) };
     run.isAnswerAsked = true;
     const request = this.#form ? `${problem}\nSend the whole answer again, as JSON only.` : REQUEST;
     run.messages.push({ role: 'user', content: request });
@@ -128,10 +125,21 @@ export class FinalAnswer {
     return (await this.#registry.invoke({ id, name: FINAL_ANSWER, arguments: args })).record;
   }
 
+  /** The error of a run whose retries are used up: another one if the last rejected call was of the answer's tool. */
+  exhausted(error: ToolwrightError, records: readonly CallRecord[]): ToolwrightError {
+    const last = records.find(({ result }) => result.error === error.cause);
+    return last?.name === FINAL_ANSWER ? noAnswer(last.result.forLLM, error) : error;
+  }
+
   /** The end of a run whose last calls gave the answer. */
   endWithCalls({ toolCalls }: AnsweringRun, calls: number): LoopEnd | undefined {
     return toolCalls.slice(-calls).flatMap(endOf)[0];
   }
+}
+
+function noAnswer(problem: string, cause?: ToolwrightError): ToolwrightError {
+  const message = `The model gave no answer that fits the schema. ${problem}`;
+  return new ToolwrightError('InvalidOutput', message, cause && { cause });
 }
 
 function endOf({ name, status, arguments: answer }: CallRecord): readonly LoopEnd[] {
