@@ -275,12 +275,27 @@ const PLAIN_SECTION = /^\[(core|init|user|pull|push|(branch|remote) "[^"\\\]]*")
 const PLAIN_SETTING =
   /^(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|name|email|url|pushurl|fetch|merge|remote|rebase|defaultbranch|default)\s*=[^\\]*$/i;
 
+/** The options of the read-only form prevent hooks and submodules; other programs use `lfs` and `annex`. */
+const NOT_READ_BY_GIT = ['hooks', 'modules', 'lfs', 'annex'];
+
+/** Whether a folder contains a link, which may lead to objects, refs or settings elsewhere. */
+function hasLinks(folder: string, view: FolderView, except: readonly string[] = []): boolean {
+  const names = (view.names(folder) ?? []).filter((name) => !except.includes(name));
+  return names.some((name) => {
+    const own = `${folder}/${name}`;
+    const { path, isFolder } = view.resolve(own);
+    return path !== own || (isFolder && hasLinks(own, view));
+  });
+}
+
 /** Whether `.git` is a folder that refers Git to no programs, settings or objects elsewhere. */
-function isPlainRepository({ root, resolve, names, text }: FolderView): boolean {
+function isPlainRepository(view: FolderView): boolean {
+  const { root, resolve, names, text } = view;
   const own = `${root}/.git`;
   const { path, isFolder } = resolve(own);
   const isOwn = path === own && isFolder && names(own)?.includes('commondir') !== true;
   if (!isOwn || text(`${own}/objects/info/alternates`) !== undefined) return false;
+  if (hasLinks(own, view, NOT_READ_BY_GIT)) return false;
   const config = (text(`${own}/config`) ?? '').split('\n').map((line) => line.trim());
   return config.every(
     (line) => /^([#;].*)?$/.test(line) || PLAIN_SECTION.test(line) || PLAIN_SETTING.test(line),

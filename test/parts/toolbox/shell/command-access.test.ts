@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { appendFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { ToolRegistry } from 'toolwright';
 import { type PermissionRule, Permissions, type PermissionsOptions } from 'toolwright/toolbox/permissions';
@@ -238,6 +238,37 @@ describe('without a sandbox', () => {
       make(folder);
       expect(await decide('git status')).toBe('ask');
     }
+  });
+
+  test.each([
+    'objects',
+    'objects/pack',
+    'objects/aa',
+    'objects/aa/bb',
+    'refs',
+    'refs/heads',
+    'refs/heads/other',
+    'packed-refs',
+    'HEAD',
+    'index',
+    'info',
+    'info/exclude',
+    'logs',
+    'shallow',
+    'config',
+  ])('git asks if .git/%s is a link, which Git would follow out of the folder', async (name) => {
+    const { folder, decide } = place();
+    execFileSync('git', ['init', '-q'], { cwd: folder });
+    const other = newFolder();
+    execFileSync('git', ['init', '-q'], { cwd: other });
+    symlinkSync(other, join(folder, '.git', 'hooks', 'linked'));
+    expect(await decide('git log')).toBe('allow');
+    const linked = join(folder, '.git', name);
+    mkdirSync(dirname(linked), { recursive: true });
+    rmSync(linked, { recursive: true, force: true });
+    symlinkSync(join(other, '.git', name), linked);
+    for (const command of ['git log', 'git show', 'git diff', 'git status'])
+      expect(await decide(command)).toBe('ask');
   });
 
   test('read-only commands run the programs of the system, ignoring environment and folder', async () => {
