@@ -54,6 +54,25 @@ class Hidden {
 }
 
 describe('what a tool returns', () => {
+  const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+
+  test.each([150, 500])('a result of %d levels is written as its JSON', async (levels) => {
+    for (const value of [nested(levels), Promise.resolve(nested(levels))]) {
+      const { forLLM, isError } = await returning(value);
+      expect([forLLM, isError]).toEqual(['['.repeat(levels) + ']'.repeat(levels), false]);
+    }
+  });
+
+  test.each([501, 1000, 2000, 5000])(
+    'a result of %d levels is an error that states that the tool ran',
+    async (levels) => {
+      const forLLM =
+        'The tool ran, but its result cannot be written as JSON: it has more than 500 levels. Return less of it.';
+      for (const value of [nested(levels), { list: new Map([[1, nested(levels)]]) }])
+        expect(await returning(value)).toMatchObject({ isError: true, error: { code: 501 }, forLLM });
+    },
+  );
+
   test.each<[unknown, string]>([
     ['text', 'text'],
     ['', ''],

@@ -60,11 +60,11 @@ export function settled(value: unknown, of: WorkOf): unknown {
   ).of(value);
 }
 
-/** Whether a value can be written without preparation. For an unreadable value, `false`: the later attempt may fail. */
+/** Whether a value can be written without further preparation. For an unreadable value, `false`: the later attempt may fail. */
 export function isReady(value: unknown): boolean {
   if (!isObject(value) || value instanceof ToolResult) return true;
   try {
-    return isPlainData(value);
+    return isPlainData(value) || value instanceof ResultForm;
   } catch {
     return false;
   }
@@ -74,8 +74,11 @@ export function isReady(value: unknown): boolean {
 interface Around {
   readonly value: object;
   readonly outer: Around | undefined;
+  readonly levels: number;
 }
 
+/** Each level needs stack. */
+const MOST_LEVELS = 500;
 const FIX = 'Return plain data';
 
 /**
@@ -128,11 +131,13 @@ export class ResultForm {
   #within(value: object, around: Around | undefined): unknown {
     for (let outer = around; outer !== undefined; outer = outer.outer)
       if (outer.value === value) return this.#fail(`it contains itself (circular). ${FIX}`);
+    const levels = (around?.levels ?? 0) + 1;
+    if (levels > MOST_LEVELS) return this.#fail(`it has more than ${MOST_LEVELS} levels. Return less of it`);
     let formed: unknown;
     try {
-      formed = this.#object(value, { value, outer: around });
+      formed = this.#object(value, { value, outer: around, levels });
     } catch (error) {
-      formed = Promise.reject(error instanceof RangeError ? new Error(TOO_DEEP) : unreadableResult(error));
+      formed = Promise.reject(unreadableResult(error));
     }
     // If the outer value fails first, this rejection would be unhandled and end the process.
     if (formed instanceof Promise) formed.catch(() => {});
@@ -279,7 +284,6 @@ export class ResultForm {
 
 /** Larger results are not useful for a model. */
 const MAX_BYTES = 32 * 2 ** 20;
-const TOO_DEEP = 'The tool ran, but its result is nested too deep to be written as JSON. Return less of it.';
 const TOO_LARGE = `it has a file of more than ${MAX_BYTES / 2 ** 20} MB in it. Return a link to it`;
 
 function isData([, field]: readonly [string, unknown]): boolean {
