@@ -1,63 +1,62 @@
 /*
- * Measures this build beside another one: `npm run bench -- --beside DIR`, DIR being a checkout with its `dist`.
- * Each build has a process of its own; the two take turns in short rounds, so that what the machine does meanwhile hits
- * both. What counts is the processor's time, and of a process's rounds the lower quartile: nothing makes a round
- * too fast. Processes differ by what the engine happened to compile, so there are several pairs.
+ * Compares this build with the build of another checkout: `npm run bench -- --beside DIR`. Each build has its own
+ * process, and the two alternate in short rounds, so that other load affects both. The figure of a process is the lower
+ * quartile of its CPU times. There are several pairs, because processes differ in what the engine has compiled.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { median, quantile } from './measure.mjs';
-import { amount } from './table.mjs';
+import { formatNumber } from './table.mjs';
 
 const CHILD = join(import.meta.dirname, 'children', 'beside.mjs');
-const OURS = join(import.meta.dirname, '..', '..', 'dist');
+const OWN_BUILD = join(import.meta.dirname, '..', '..', 'dist');
 
 const TIMES = [
-  ['run-10', 'a run of 10 turns, a turn'],
-  ['run-200', 'a run of 200 turns, a turn'],
-  ['run-2000', 'a run of 2,000 turns, a turn'],
-  ['wide', 'a turn with ten calls'],
-  ['async-10', 'a run of 10 turns of an async method, a turn'],
-  ['async-wide', 'a turn with ten calls of an async method'],
-  ['streamed', 'a streamed run of 10 turns, a turn'],
-  ['W1', 'W1, a method'],
-  ['W2', 'W2, a method'],
-  ['W3', 'W3, a method'],
+  ['run-10', 'run of 10 turns, per turn'],
+  ['run-200', 'run of 200 turns, per turn'],
+  ['run-2000', 'run of 2,000 turns, per turn'],
+  ['wide', 'turn with ten calls'],
+  ['async-10', 'run of 10 turns with an async method, per turn'],
+  ['async-wide', 'turn with ten calls of an async method'],
+  ['streamed', 'streamed run of 10 turns, per turn'],
+  ['W1', 'W1, method'],
+  ['W2', 'W2, method'],
+  ['W3', 'W3, method'],
 ];
 
 const SIZES = [
-  ['history', 'a finished run’s result'],
-  ['running', 'a run that goes on'],
-  ['state', 'the state of a suspended run, as JSON'],
-  ['snapshot', 'the snapshot of a conversation, as JSON'],
+  ['history', 'result of a finished run'],
+  ['running', 'run in progress'],
+  ['state', 'state of a suspended run as JSON'],
+  ['snapshot', 'stored conversation as JSON'],
 ];
 
-/** Two tables: time and memory of this build beside the one in `directory`; `only` names rows. */
+/** Returns tables of the time and the memory of both builds; `only` selects rows. */
 export async function measureBeside(directory, { quick, only }) {
   const theirs = join(resolve(directory), 'dist');
   if (!existsSync(join(theirs, 'src', 'index.js')))
-    throw new Error(`There is no built package in ${directory}: run \`npm run build\` there first.`);
+    throw new Error(`${directory} contains no built package; run \`npm run build\` there first.`);
   const known = [...TIMES, ...SIZES].map(([id]) => id);
   const unknown = only.filter((id) => !known.includes(id));
   if (unknown.length > 0)
-    throw new Error(`there is no row ${unknown.join(', ')}; there are ${known.join(', ')}`);
-  const isMeant = ([id]) => only.length === 0 || only.includes(id);
-  const builds = [theirs, OURS];
+    throw new Error(`unknown row ${unknown.join(', ')}; the rows are ${known.join(', ')}`);
+  const isSelected = ([id]) => only.length === 0 || only.includes(id);
+  const builds = [theirs, OWN_BUILD];
   const limits = quick ? { pairs: 2, rounds: 20 } : { pairs: 9, rounds: 60 };
   const times = [];
-  for (const [id, name] of TIMES.filter(isMeant))
+  for (const [id, name] of TIMES.filter(isSelected))
     times.push(timesRow(name, await timePairs(builds, id, limits)));
   const sizes = [];
-  for (const [id, name] of SIZES.filter(isMeant)) sizes.push(sizesRow(name, await sizesOf(builds, id)));
+  for (const [id, name] of SIZES.filter(isSelected)) sizes.push(sizesRow(name, await sizesOf(builds, id)));
   return [
     {
-      title: `Beside the build in ${directory}, µs of processor time`,
-      head: ['', 'that build', 'this build', '×', 'half of the pairs from', 'to'],
+      title: `Compared with the build in ${directory}, µs of CPU time`,
+      head: ['', 'other build', 'this build', '×', 'lower quartile', 'upper quartile'],
       rows: times,
     },
-    { title: 'The same for a stored turn, bytes', head: ['', 'that build', 'this build', '×'], rows: sizes },
+    { title: 'Compared memory of a turn, bytes', head: ['', 'other build', 'this build', '×'], rows: sizes },
   ].filter(({ rows }) => rows.length > 0);
 }
 
@@ -65,23 +64,24 @@ function timesRow(name, pairs) {
   const ratios = pairs.map(([theirs, ours]) => ours / theirs);
   return [
     name,
-    ...[0, 1].map((side) => amount(median(pairs.map((pair) => pair[side])))),
-    ...[median(ratios), quantile(ratios, 0.25), quantile(ratios, 0.75)].map(amount),
+    ...[0, 1].map((side) => formatNumber(median(pairs.map((pair) => pair[side])))),
+    ...[median(ratios), quantile(ratios, 0.25), quantile(ratios, 0.75)].map(formatNumber),
   ];
 }
 
 function sizesRow(name, [theirs, ours]) {
-  return [name, amount(theirs), amount(ours), amount(ours / theirs)];
+  return [name, formatNumber(theirs), formatNumber(ours), formatNumber(ours / theirs)];
 }
 
-/** Microseconds of both builds, pair by pair of processes. */
+/** Returns the microseconds of both builds for each pair of processes. */
 async function timePairs(builds, id, { pairs, rounds }) {
   const timed = [];
   for (let pair = 0; pair < pairs; pair += 1) {
-    const processes = await started(builds, id);
+    const processes = await startProcesses(builds, id);
     const times = processes.map(() => []);
     for (let round = 0; round < rounds; round += 1)
-      for (const side of round % 2 === 0 ? [0, 1] : [1, 0]) times[side].push(await answered(processes[side]));
+      for (const side of round % 2 === 0 ? [0, 1] : [1, 0])
+        times[side].push(await requestFigure(processes[side]));
     end(processes);
     timed.push(times.map((all) => quantile(all, 0.25)));
   }
@@ -89,35 +89,35 @@ async function timePairs(builds, id, { pairs, rounds }) {
 }
 
 async function sizesOf(builds, id) {
-  const processes = await started(builds, id);
+  const processes = await startProcesses(builds, id);
   const sizes = [];
-  for (const child of processes) sizes.push(await answered(child));
+  for (const child of processes) sizes.push(await requestFigure(child));
   end(processes);
   return sizes;
 }
 
-/** One after the other: a process that warms up would slow the one that is measured. */
-async function started(builds, id) {
+/** Starts the processes one after another, because a process that warms up slows the other. */
+async function startProcesses(builds, id) {
   const processes = [];
   for (const build of builds) {
     const child = fork(CHILD, [build, id], { execArgv: ['--expose-gc', '--single-threaded-gc'] });
-    await heard(child);
+    await receiveMessage(child);
     processes.push(child);
   }
   return processes;
 }
 
-function answered(child) {
+function requestFigure(child) {
   child.send('go');
-  return heard(child);
+  return receiveMessage(child);
 }
 
-async function heard(child) {
-  const ended = new AbortController();
+async function receiveMessage(child) {
+  const abortOnExit = new AbortController();
   const onExit = (code) =>
-    ended.abort(new Error(`the process of ${child.spawnargs.at(-2)} ended with ${code}`));
+    abortOnExit.abort(new Error(`the process of ${child.spawnargs.at(-2)} exited with code ${code}`));
   child.once('exit', onExit);
-  const [message] = await once(child, 'message', { signal: ended.signal });
+  const [message] = await once(child, 'message', { signal: abortOnExit.signal });
   child.off('exit', onExit);
   return message;
 }

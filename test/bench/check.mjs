@@ -1,41 +1,43 @@
 /*
- * Compares figures with those in test/bench/results.md. Only ratios travel: where a table has none, a row of ours is divided
- * by the next one that is not. A figure that is worse is measured again, because machines have bad moments; it
- * counts where the best of three runs is worse by more than those runs differ, and by more than a tenth.
+ * Compares ratios with those in test/bench/results.md, because absolute times depend on the machine. In a table without
+ * ratios, our row is divided by the next row of another package. A worse figure is measured up to three times; it fails
+ * if the best run is worse by more than 10 % and by more than the runs differ.
  */
 
 const RUNS = 3;
-const LEAST = 0.1;
-const OURS = '**toolwright';
+const TOLERANCE = 0.1;
+const OWN_ROWS = '**toolwright';
 
-/** What is worse than in the docs, a line each; `measure` gives the tables of a section once more. */
-export function worseFigures(first, docs, measure) {
+/** Returns a line for each figure that is worse than in the results; `measure` measures the section again. */
+export function worseFigures(first, results, measure) {
   const runs = [first];
-  let worse = worseIn(runs, docs);
+  let worse = findWorse(runs, results);
   while (worse.length > 0 && runs.length < RUNS) {
     runs.push(measure());
-    worse = worseIn(runs, docs);
+    worse = findWorse(runs, results);
   }
   return worse;
 }
 
-function worseIn(runs, docs) {
-  const known = figuresOf(docs);
+function findWorse(runs, results) {
+  const known = figuresOf(results);
   const measured = runs.map(figuresOf);
   const lines = [];
-  for (const [name, { value: told, isBetterHigher }] of known) {
+  for (const [name, { value: documented, isBetterHigher }] of known) {
     const values = measured.flatMap((figures) => figures.get(name)?.value ?? []);
     if (values.length === 0) continue;
     const best = isBetterHigher ? Math.max(...values) : Math.min(...values);
-    const excess = isBetterHigher ? told / best - 1 : best / told - 1;
+    const excess = isBetterHigher ? documented / best - 1 : best / documented - 1;
     const spread = Math.max(...values) / Math.min(...values) - 1;
-    if (excess > Math.max(LEAST, spread))
-      lines.push(`${name}: ${told} in the docs, now ${values.map((value) => value.toFixed(2)).join(', ')}`);
+    if (excess > Math.max(TOLERANCE, spread))
+      lines.push(
+        `${name}: ${documented} in results.md, now ${values.map((value) => value.toFixed(2)).join(', ')}`,
+      );
   }
   return lines;
 }
 
-/** The ratios of our rows by table, row and column. */
+/** Returns the ratios of our rows by table, row and column. */
 function figuresOf(tables) {
   const figures = new Map();
   for (const { title, head, rows } of tables.map(readTable)) {
@@ -47,21 +49,21 @@ function figuresOf(tables) {
         const value = numberOf(row[column]) / (ratios.length > 0 ? 1 : numberOf(other[column]));
         if (!(value > 0 && Number.isFinite(value))) continue;
         const isBetterHigher = head[column].includes('faster');
-        const of = ratios.length === 0 ? head[column] : head[column - (isBetterHigher ? 2 : 1)];
-        figures.set(`${title}: ${row[0]}: ${of}`, { value, isBetterHigher });
+        const measuredName = ratios.length === 0 ? head[column] : head[column - (isBetterHigher ? 2 : 1)];
+        figures.set(`${title}: ${row[0]}: ${measuredName}`, { value, isBetterHigher });
       }
     }
   }
   return figures;
 }
 
-/** Of some tables all rows are ours, but for the floor. */
+/** In some tables, all rows except the baseline are ours. */
 function isOurs(title, [name]) {
-  if (/^(What is added|A DTO class)/.test(title)) return !name.includes('the floor');
-  return name.startsWith(OURS);
+  if (/^(Cost of options|A DTO class)/.test(title)) return !name.includes('(baseline)');
+  return name.startsWith(OWN_ROWS);
 }
 
-/** The tables that stand in a Markdown text, as text each. */
+/** Returns the tables of a Markdown text, each as text. */
 export function tablesIn(text) {
   return text
     .split(/^(?=### )/m)

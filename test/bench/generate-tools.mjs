@@ -1,11 +1,11 @@
-/* Writes many tools as an application would have them: ours as classes of ten methods, the AI SDK's with zod. */
+/* Generates modules with many tools: classes with ten methods for toolwright, and tools of the AI SDK with zod. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 const PER_CLASS = 10;
 const VERBS = ['find', 'list', 'create', 'update', 'remove', 'archive', 'export', 'count', 'merge', 'check'];
 
-/** A TypeScript module whose classes have `count` tools in all; it exports them as `toolsets`. */
+/** Writes a TypeScript module whose classes have `count` tools in total; it exports them as `toolsets`. */
 export function writeDecoratedTools(path, count) {
   const classes = Array.from({ length: count / PER_CLASS }, (_, index) => classText(index));
   const names = classes.map((_, index) => `Tools${index}`).join(', ');
@@ -16,7 +16,7 @@ export function writeDecoratedTools(path, count) {
   ]);
 }
 
-/** A module with as many tools of the AI SDK, with the same parameters; it exports them as `tools`. */
+/** Writes a module with `count` tools of the AI SDK with the same parameters; it exports them as `tools`. */
 export function writeZodTools(path, count) {
   const tools = Array.from({ length: count }, (_, index) => zodText(index));
   write(path, [

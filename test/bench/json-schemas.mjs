@@ -1,4 +1,4 @@
-/* The workloads' schemas as JSON Schema: for the floor, and for builds beside each other. */
+/* The schemas of the workloads as JSON Schema, for the baseline and for comparisons of builds. */
 
 const text = { type: 'string' };
 

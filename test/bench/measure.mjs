@@ -1,40 +1,38 @@
 /*
- * Times candidates against each other. They take turns in one process, each round beginning with another
- * one, so that what the machine does meanwhile hits all of them; what counts is the median of the rounds.
+ * Compares the times of candidates. They alternate in one process, and each round starts with another candidate, so
+ * that other load affects all of them. The figure is the median of the rounds.
  */
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
-// A collection that is asked for would also throw away the compiled code of whoever has not run lately.
+// Otherwise an explicit collection would also discard the compiled code of candidates that have not run recently.
 setFlagsFromString('--no-flush-bytecode');
 
-/** Clears away what the candidate before has left, which the next would otherwise pay for. */
+/** Collects the garbage of a candidate, so that it does not slow the next candidate. */
 export const collectGarbage = runInNewContext('gc');
 
-/** The middle of some numbers. */
 export function median(numbers) {
-  const sorted = [...numbers].sort((one, other) => one - other);
+  const sorted = [...numbers].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The number below which such a share of the numbers lies. */
 export function quantile(numbers, share) {
-  const sorted = [...numbers].sort((one, other) => one - other);
+  const sorted = [...numbers].sort((a, b) => a - b);
   return sorted[Math.floor((sorted.length - 1) * share)];
 }
 
-/** The items, beginning with the one at `start`. */
+/** Returns the items in a rotated order that begins at the index `start`. */
 export function rotated(items, start) {
   const first = start % items.length;
   return [...items.slice(first), ...items.slice(0, first)];
 }
 
 /**
- * What a call of each candidate costs, as a map from its name to `{ time, ratio }`: microseconds, and how
- * many times the first candidate of the same round. A candidate is `{ name, call, inputs }`.
+ * Returns a map from the name of each candidate to `{ time, ratio }`: microseconds per call, and the ratio to the first
+ * candidate of the same round. A candidate is `{ name, call, inputs }`.
  */
 export async function timeCalls(candidates, { rounds, roundMs, warmUpMs }) {
   const runs = [];
@@ -51,7 +49,7 @@ export async function timeCalls(candidates, { rounds, roundMs, warmUpMs }) {
   return new Map(runs.map(({ candidate, times }) => [candidate.name, summary(times, base)]));
 }
 
-/* Ratios by round: what slows the machine for a second slows both, and falls out. */
+/* Ratios within a round, because other load affects all candidates of the round. */
 function summary(times, base) {
   return {
     time: median(times) * 1_000,
@@ -59,7 +57,7 @@ function summary(times, base) {
   };
 }
 
-/** Calls until the engine has settled; gives how many calls make up one round. */
+/** Warms up a candidate; returns the number of calls for a round. */
 async function warmUp(candidate, warmUpMs, roundMs) {
   let batch = 1;
   let spent = 0;
@@ -75,10 +73,10 @@ async function warmUp(candidate, warmUpMs, roundMs) {
   return Math.max(1, Math.round(roundMs / perCall));
 }
 
-/** Milliseconds of a number of calls, one after the other. */
+/** Returns the milliseconds of `batch` sequential calls. */
 async function timeBatch({ call, inputs }, batch) {
   const { length } = inputs;
-  const since = performance.now();
+  const startedAt = performance.now();
   for (let index = 0; index < batch; index += 1) await call(inputs[index % length]);
-  return performance.now() - since;
+  return performance.now() - startedAt;
 }

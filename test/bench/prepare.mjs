@@ -1,25 +1,24 @@
 /*
- * Makes everything that is measured: installs the peers, takes a copy of the built package (so that a build
- * in the meantime changes nothing), generates and compiles the classes.
+ * Prepares the benchmark: installs the peers, copies the built package (so that a later build does not change the
+ * results), and generates and compiles the classes.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeDecoratedTools, writeZodTools } from './generate-tools.mjs';
 
-const HERE = import.meta.dirname;
-const ROOT = join(HERE, '..', '..');
-const BUILD = join(HERE, '.build');
+const FOLDER = import.meta.dirname;
+const ROOT = join(FOLDER, '..', '..');
+const BUILD = join(FOLDER, '.build');
 const COUNTS = [1_000, 10_000];
 
-/** The compiled module with so many generated tools, ours or the AI SDK's. */
-export function generatedFile(whose, count) {
-  return whose === 'ours'
+/** Returns the path of the compiled module with `count` generated tools of a framework. */
+export function generatedFile(framework, count) {
+  return framework === 'toolwright'
     ? join(BUILD, 'classes', `generated-${count}.js`)
     : join(BUILD, 'zod', `generated-${count}.mjs`);
 }
 
-/** Everything, in order. Throws an error whose message says what to do. */
 export function prepare() {
   install();
   rmSync(BUILD, { recursive: true, force: true });
@@ -31,19 +30,19 @@ export function prepare() {
 function install() {
   if (isInstalled()) return;
   try {
-    execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: HERE, stdio: ['ignore', 'ignore', 'pipe'] });
+    execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: FOLDER, stdio: ['ignore', 'ignore', 'pipe'] });
   } catch (error) {
     throw new Error(
-      `The peers could not be installed; is the package registry reachable? ${firstError(error)}\n` +
-        'Run `npm ci --ignore-scripts` in test/bench to see more.',
+      `The peers could not be installed. Is the package registry reachable? ${firstError(error)}\n` +
+        'Run `npm ci --ignore-scripts` in test/bench for details.',
     );
   }
 }
 
-/** npm writes its own lock file last; one that is older than ours belongs to other versions. */
+/** npm writes its hidden lock file last; if it is older than package-lock.json, other versions are installed. */
 function isInstalled() {
-  const installed = statSync(join(HERE, 'node_modules', '.package-lock.json'), { throwIfNoEntry: false });
-  return installed !== undefined && installed.mtimeMs >= statSync(join(HERE, 'package-lock.json')).mtimeMs;
+  const installed = statSync(join(FOLDER, 'node_modules', '.package-lock.json'), { throwIfNoEntry: false });
+  return installed !== undefined && installed.mtimeMs >= statSync(join(FOLDER, 'package-lock.json')).mtimeMs;
 }
 
 function firstError({ stderr }) {
@@ -57,7 +56,7 @@ function firstError({ stderr }) {
 function copyPackage() {
   const dist = join(ROOT, 'dist');
   if (!existsSync(join(dist, 'src', 'index.js')))
-    throw new Error('There is no built package: run `npm run build` first.');
+    throw new Error('The package is not built; run `npm run build` first.');
   mkdirSync(BUILD, { recursive: true });
   cpSync(dist, join(BUILD, 'dist'), { recursive: true });
 }
@@ -65,17 +64,17 @@ function copyPackage() {
 function generate() {
   for (const count of COUNTS) {
     writeDecoratedTools(join(BUILD, 'sources', `generated-${count}.ts`), count);
-    writeZodTools(generatedFile('ai', count), count);
+    writeZodTools(generatedFile('ai-sdk', count), count);
   }
 }
 
 function compile() {
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   for (const project of ['tsconfig.json', 'tsconfig.generated.json']) {
-    execFileSync(process.execPath, [compiler, '-p', join(HERE, project)], {
+    execFileSync(process.execPath, [compiler, '-p', join(FOLDER, project)], {
       stdio: ['ignore', 'inherit', 'inherit'],
     });
   }
-  // Thousands of classes that no other tool that walks the repository should have to read.
+  // Other tools that search the repository should not read thousands of generated classes.
   rmSync(join(BUILD, 'sources'), { recursive: true });
 }

@@ -1,12 +1,12 @@
 /*
- * Measures toolwright beside its peers.
+ * Measures toolwright and its peers.
  *
- *   npm run bench                       everything, some minutes
- *   npm run bench -- --quick            a short run, to see that all candidates still work
+ *   npm run bench                       all sections, some minutes
+ *   npm run bench -- --quick            a short run that checks that all candidates work
  *   npm run bench -- --write            also writes the tables into test/bench/results.md
- *   npm run bench -- calls loop         only these sections: calls additions nest mcp listing dto loop turns many imports
- *   npm run bench -- --check            fails where a figure is worse than in test/bench/results.md by more than its spread
- *   npm run bench -- --beside DIR       this build beside the one in another checkout; names of rows may follow
+ *   npm run bench -- calls loop         only these sections: calls options nest mcp listing dto loop turns many imports
+ *   npm run bench -- --check            fails if a ratio is worse than in test/bench/results.md
+ *   npm run bench -- --beside DIR       compares with the build of another checkout; row names may follow
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,7 @@ import { describeRun, readResults, writeResults } from './write-results.mjs';
 
 const SECTIONS = {
   calls: async () => (await import('./sections/calls.mjs')).measureCalls,
-  additions: async () => (await import('./sections/calls.mjs')).measureAdditions,
+  options: async () => (await import('./sections/calls.mjs')).measureOptions,
   nest: async () => (await import('./sections/bridges.mjs')).measureNest,
   mcp: async () => (await import('./sections/bridges.mjs')).measureMcp,
   listing: async () => (await import('./sections/listing.mjs')).measureListing,
@@ -30,7 +30,7 @@ const SECTIONS = {
   imports: async () => (await import('./sections/imports.mjs')).measureImports,
 };
 
-/** Set in the process of one section. */
+/** Set in the child process of a section. */
 const SECTION_ONLY = 'TOOLWRIGHT_BENCH_SECTION';
 
 try {
@@ -39,7 +39,7 @@ try {
   console.error(`bench: ${error.message}`);
   process.exitCode = 1;
 }
-// Peers leave timers and connections behind.
+// Peers leave open timers and connections.
 process.exit();
 
 async function main() {
@@ -56,21 +56,22 @@ async function main() {
   const unknown = positionals.filter((name) => !Object.hasOwn(SECTIONS, name));
   if (unknown.length > 0)
     throw new Error(
-      `there is no section ${unknown.join(', ')}; there are ${Object.keys(SECTIONS).join(', ')}`,
+      `unknown section ${unknown.join(', ')}; the sections are ${Object.keys(SECTIONS).join(', ')}`,
     );
-  if (values.write && positionals.length > 0) throw new Error('--write needs a run of all sections');
+  if (values.write && positionals.length > 0)
+    throw new Error('--write requires all sections; remove their names');
   if (process.env[SECTION_ONLY] !== undefined) return printSection(positionals[0], values);
   prepare();
   console.log(describeRun(values));
-  const docs = values.check ? tablesIn(readResults()) : [];
+  const results = values.check ? tablesIn(readResults()) : [];
   const tables = [];
   const worse = [];
   for (const name of positionals.length > 0 ? positionals : Object.keys(SECTIONS)) {
-    const measure = () => measured(name, values);
-    const made = measure();
-    for (const table of made) console.log(`\n${table}`);
-    tables.push(...made);
-    if (values.check) worse.push(...worseFigures(made, docs, measure));
+    const measure = () => measureSection(name, values);
+    const measuredTables = measure();
+    for (const table of measuredTables) console.log(`\n${table}`);
+    tables.push(...measuredTables);
+    if (values.check) worse.push(...worseFigures(measuredTables, results, measure));
   }
   if (values.write) writeResults(values, tables);
   if (worse.length > 0) throw new Error(`worse than in test/bench/results.md:\n${worse.join('\n')}`);
@@ -80,8 +81,8 @@ async function printBeside({ beside, quick }, only) {
   for (const table of await measureBeside(beside, { quick, only })) console.log(`${toMarkdown(table)}\n`);
 }
 
-/** In a process of its own: peers of one section switch on hooks and wear out caches that the next would pay for. */
-function measured(name, { quick }) {
+/** Runs a section in its own process, because peers install hooks and fill caches that would slow other sections. */
+function measureSection(name, { quick }) {
   const args = [fileURLToPath(import.meta.url), name, ...(quick ? ['--quick'] : [])];
   const { status, stdout } = spawnSync(process.execPath, [...process.execArgv, ...args], {
     encoding: 'utf8',
@@ -89,7 +90,7 @@ function measured(name, { quick }) {
     maxBuffer: 2 ** 26,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  if (status !== 0) throw new Error(`the section ${name} ended with ${status}`);
+  if (status !== 0) throw new Error(`the section ${name} exited with code ${status}`);
   return JSON.parse(stdout.trim().split('\n').at(-1));
 }
 

@@ -1,14 +1,14 @@
-/* The workloads' schemas as zod, for the peers. */
+/* The zod schemas of the workloads, for the peers. */
 import { z } from 'zod';
 
-/** `absent` says how an optional property is written: a strict-mode peer wants `null` instead of nothing. */
-const zodSchemasWith = (absent) => ({
+/** `optional` makes a property optional: peers with strict mode require `null` for a missing value. */
+const zodSchemasWith = (optional) => ({
   add: z.object({ a: z.number(), b: z.number() }),
   search: z.object({
     query: z.string().min(1).max(200),
     mode: z.enum(['exact', 'fuzzy', 'semantic']),
     limit: z.int().min(1).max(50).default(10),
-    tags: absent(z.array(z.string()).max(10)),
+    tags: optional(z.array(z.string()).max(10)),
   }),
   create_order: z.object({
     customer: z.object({
@@ -27,7 +27,7 @@ const zodSchemasWith = (absent) => ({
           sku: z.string(),
           quantity: z.int().min(1),
           price: z.number().min(0),
-          note: absent(z.string()),
+          note: optional(z.string()),
         }),
       )
       .min(1),
@@ -38,5 +38,5 @@ const zodSchemasWith = (absent) => ({
 /** zod schemas by the name of the tool. */
 export const zodSchemas = zodSchemasWith((type) => type.optional());
 
-/** The same where optional has to be nullable. */
+/** zod schemas whose optional properties are also nullable, for strict mode. */
 export const strictZodSchemas = zodSchemasWith((type) => type.nullish());

@@ -1,7 +1,7 @@
-/* Results as text: Markdown tables whose columns line up, readable on a terminal and in the docs. */
+/* Formats results as Markdown tables with aligned columns. */
 
-/** A number with three significant digits, without exponents. */
-export function amount(value) {
+/** Formats a number with three significant digits and without an exponent. */
+export function formatNumber(value) {
   if (value === undefined || Number.isNaN(value)) return '–';
   const size = Math.abs(value);
   if (size >= 100) return Math.round(value).toLocaleString('en-US');
@@ -9,12 +9,11 @@ export function amount(value) {
   return text === '-0.00' ? '0.00' : text;
 }
 
-/** How many times the base. */
-export function ratio(value, base) {
-  return value === undefined || base === undefined ? '–' : amount(value / base);
+export function formatRatio(value, base) {
+  return value === undefined || base === undefined ? '–' : formatNumber(value / base);
 }
 
-/** A table `{ title, head, rows, note? }` as Markdown. */
+/** Formats a table `{ title, head, rows, note? }` as Markdown. */
 export function toMarkdown({ title, head, rows, note }) {
   const lines = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...lines.map((line) => String(line[column]).length), 3));

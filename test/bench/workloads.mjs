@@ -1,6 +1,6 @@
 /*
- * The three workloads: what is sent, what has to come back, and what has to be refused. Each candidate gets
- * the same inputs, out of a pool, so that no engine sees one object over and over.
+ * The three workloads: valid inputs, results, and invalid arguments. The inputs come from a pool, so that engines
+ * cannot optimize for a single object. All candidates receive the same inputs.
  */
 const POOL = 64;
 
@@ -19,10 +19,10 @@ const order = (index) => ({
   labels: { channel: 'web', campaign: `spring-${index}` },
 });
 
-const spoiled = order(3);
-spoiled.items[7].quantity = -1;
+const invalidOrder = order(3);
+invalidOrder.items[7].quantity = -1;
 
-/* What the tools answer: every peer's body is one of these, and ours do the same in a class. */
+/* The function bodies of the tools, which all peers use; the decorated classes have the same bodies. */
 const bodies = {
   add: ({ a, b }) => a + b,
   search: ({ query, mode, limit, tags }) => `${mode} ${limit} ${tags?.length ?? 0} ${query}`,
@@ -30,41 +30,46 @@ const bodies = {
     `${items.length} items for ${customer.address.city} by ${labels.channel}`,
 };
 
-const workload = ({ id, tool, make, bad }) => ({
+const workload = ({ id, tool, createInput, invalid }) => ({
   id,
   tool,
-  inputs: Array.from({ length: POOL }, (_, index) => make(index)),
-  bad,
+  inputs: Array.from({ length: POOL }, (_, index) => createInput(index)),
+  invalid,
 });
 
-/** W1, W2 and W3 of the issue. */
 export const workloads = [
-  workload({ id: 'W1', tool: 'add', make: (index) => ({ a: index, b: 2 }), bad: { a: 'x', b: 2 } }),
+  workload({
+    id: 'W1',
+    tool: 'add',
+    createInput: (index) => ({ a: index, b: 2 }),
+    invalid: { a: 'x', b: 2 },
+  }),
   workload({
     id: 'W2',
     tool: 'search',
-    make: (index) => ({ query: `invoice ${index}`, mode: 'fuzzy', limit: 20, tags: ['open', 'late'] }),
-    bad: { query: '', mode: 'nowhere', limit: 99, tags: [] },
+    createInput: (index) => ({ query: `invoice ${index}`, mode: 'fuzzy', limit: 20, tags: ['open', 'late'] }),
+    invalid: { query: '', mode: 'nowhere', limit: 99, tags: [] },
   }),
-  workload({ id: 'W3', tool: 'create_order', make: order, bad: spoiled }),
+  workload({ id: 'W3', tool: 'create_order', createInput: order, invalid: invalidOrder }),
 ];
 
-/** The body of a workload's tool. */
 export function bodyOf(tool) {
   return bodies[tool];
 }
 
 /**
- * Whether a candidate answers right, and whether it refuses what is wrong. A candidate's `read` gives the
- * answer as text, or `undefined` where its result is an error; throwing is an error too.
+ * Throws if the answer of a candidate is wrong; returns whether it rejects invalid arguments. `read` of a candidate
+ * returns the answer as text, or `undefined` for an error; an exception is an error, too.
  */
 export async function verify(candidate, load) {
   const input = load.inputs[5];
   const answer = candidate.read(await candidate.call(candidate.encode(structuredClone(input))));
   if (answer !== String(bodies[load.tool](input)))
-    throw new Error(`${candidate.name} answers ${load.id} with ${JSON.stringify(answer)}`);
+    throw new Error(`${candidate.name} returned ${JSON.stringify(answer)} for ${load.id}`);
   try {
-    return candidate.read(await candidate.call(candidate.encode(structuredClone(load.bad)))) === undefined;
+    return (
+      candidate.read(await candidate.call(candidate.encode(structuredClone(load.invalid)))) === undefined
+    );
   } catch {
     return true;
   }

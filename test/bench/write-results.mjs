@@ -1,4 +1,4 @@
-/* Writes the tables of a run into results.md, which docs/internals/benchmark.md summarizes. */
+/* Writes the tables of a run to results.md, which docs/internals/benchmark.md summarizes. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ const HEAD = `# Results of the benchmark
 
 [Benchmark](../../docs/internals/benchmark.md) describes how these figures are measured. \`npm run bench -- --write\` writes them.`;
 
-/** One line on where and how a run was made. */
+/** Describes the command and the machine of a run in one line. */
 export function describeRun({ quick, write, check }) {
   const flags = [quick && '--quick', write && '--write', check && '--check'].filter(Boolean);
   const command = ['npm run bench', ...(flags.length > 0 ? ['--', ...flags] : [])].join(' ');
@@ -24,7 +24,7 @@ export function writeResults(values, tables) {
   writeFileSync(RESULTS, `${[HEAD, describeRun(values), ...tables, versions()].join('\n\n')}\n`);
 }
 
-/** What was measured against, as `package.json` pins it; what the peers themselves need is left out. */
+/** The versions of the peers in `package.json`, without packages that only peers require. */
 function versions() {
   const { dependencies } = JSON.parse(readFileSync(join(import.meta.dirname, 'package.json'), 'utf8'));
   const list = Object.entries(dependencies)

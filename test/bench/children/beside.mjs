@@ -1,4 +1,4 @@
-/* One build in a process of its own: warms up for one row, then answers each `go` with what a unit of it takes. */
+/* Measures one row with one build: warms up, then replies to each message with the cost per unit. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { jsonSchemas } from '../json-schemas.mjs';
@@ -26,17 +26,17 @@ const QUESTION = [{ role: 'user', content: 'Add.' }];
 let tools;
 
 const measures = {
-  'run-10': () => timing(10, () => run(10)),
-  'run-200': () => timing(200, () => run(200)),
-  'run-2000': () => timing(2_000, () => run(2_000)),
-  wide: () => timing(20, () => run(20, { width: 10 })),
-  'async-10': () => timing(10, () => run(10, { tool: 'add_later' })),
-  'async-wide': () => timing(20, () => run(20, { width: 10, tool: 'add_later' })),
-  streamed: () => timing(10, () => watchedRun(10)),
-  W1: () => timing(1, callsOf(workloads[0])),
-  W2: () => timing(1, callsOf(workloads[1])),
-  W3: () => timing(1, callsOf(workloads[2])),
-  history: () => sizeOf(() => run(STORED_TURNS)),
+  'run-10': () => measureTime(10, () => run(10)),
+  'run-200': () => measureTime(200, () => run(200)),
+  'run-2000': () => measureTime(2_000, () => run(2_000)),
+  wide: () => measureTime(20, () => run(20, { width: 10 })),
+  'async-10': () => measureTime(10, () => run(10, { tool: 'add_later' })),
+  'async-wide': () => measureTime(20, () => run(20, { width: 10, tool: 'add_later' })),
+  streamed: () => measureTime(10, () => streamedRun(10)),
+  W1: () => measureTime(1, callsOf(workloads[0])),
+  W2: () => measureTime(1, callsOf(workloads[1])),
+  W3: () => measureTime(1, callsOf(workloads[2])),
+  history: () => measureSize(() => run(STORED_TURNS)),
   running: () => sizeWhileRunning,
   state: () => async () => {
     const { state } = await run(STORED_TURNS, { last: 'ask_user' });
@@ -49,9 +49,9 @@ const measure = await measures[row]();
 process.on('message', async () => process.send(await measure()));
 process.send('ready');
 
-/** A decorated class with the methods of the workloads. */
+/** Returns a registry with a decorated class for the workloads. */
 function registry() {
-  class BesideTools {
+  class WorkloadTools {
     add(a, b) {
       return bodyOf('add')({ a, b });
     }
@@ -71,28 +71,28 @@ function registry() {
   })) {
     for (const [index, [parameter, schema]] of Object.entries(properties).entries())
       Param({ name: parameter, schema, required: required.includes(parameter) })(
-        BesideTools.prototype,
+        WorkloadTools.prototype,
         name,
         index,
       );
-    const method = Object.getOwnPropertyDescriptor(BesideTools.prototype, name);
-    Tool(`Tool ${name}`)(BesideTools.prototype, name, method);
+    const method = Object.getOwnPropertyDescriptor(WorkloadTools.prototype, name);
+    Tool(`Tool ${name}`)(WorkloadTools.prototype, name, method);
   }
-  Toolset()(BesideTools);
+  Toolset()(WorkloadTools);
   const question = { name: 'ask_user', description: 'Asks.', parameters: { type: 'object', properties: {} } };
-  return new ToolRegistry().register(...discoverTools({ toolsets: [BesideTools] }), defineTool(question));
+  return new ToolRegistry().register(...discoverTools({ toolsets: [WorkloadTools] }), defineTool(question));
 }
 
-/** A model that calls a tool in so many turns, never with the same arguments, then `last`, and then answers. */
+/** A model that calls a tool in each turn with new arguments, then the tool `last` if it is set, and then replies. */
 function modelOf(turns, { tool = 'add', width = 1, last, onRequest } = {}) {
-  let asked = 0;
+  let requests = 0;
   const reply = () => {
-    asked += 1;
-    onRequest?.(asked);
-    const toolCalls = callsOfTurn(asked, { turns, tool, width, last });
+    requests += 1;
+    onRequest?.(requests);
+    const toolCalls = callsOfTurn(requests, { turns, tool, width, last });
     return toolCalls.length > 0
       ? { content: '', toolCalls, finishReason: 'tool_calls', usage }
-      : { content: 'That is all.', toolCalls, finishReason: 'stop', usage };
+      : { content: 'Done.', toolCalls, finishReason: 'stop', usage };
   };
   return {
     chat: async () => reply(),
@@ -127,7 +127,7 @@ async function run(turns, options) {
   return result;
 }
 
-async function watchedRun(turns) {
+async function streamedRun(turns) {
   let text = '';
   for await (const event of streamToolLoop(configOf(turns), QUESTION))
     if (event.type === 'text-delta') text += event.text;
@@ -149,15 +149,15 @@ function callsOf({ tool, inputs }) {
   };
 }
 
-/** What a round of so many milliseconds takes of the processor, in microseconds for one of `units`. */
-async function timing(units, once) {
-  const since = performance.now();
+/** Returns a function that measures a round and returns its CPU time in microseconds per unit. */
+async function measureTime(units, once) {
+  const startedAt = performance.now();
   let count = 0;
-  while (performance.now() - since < WARM_UP_MS) {
+  while (performance.now() - startedAt < WARM_UP_MS) {
     for (let index = 0; index < 20; index += 1) await once();
     count += 20;
   }
-  const batch = Math.max(1, Math.round((count * ROUND_MS) / (performance.now() - since)));
+  const batch = Math.max(1, Math.round((count * ROUND_MS) / (performance.now() - startedAt)));
   return async () => {
     const before = process.cpuUsage();
     for (let index = 0; index < batch; index += 1) await once();
@@ -166,21 +166,21 @@ async function timing(units, once) {
   };
 }
 
-/** Bytes of the heap that stay for a turn of what `make` makes. */
-async function sizeOf(make) {
-  const kept = [await make()];
+/** Measures the bytes of the heap that each turn of a created value retains. */
+async function measureSize(create) {
+  const values = [await create()];
   return async () => {
     const before = heap();
-    for (let index = 0; index < 10; index += 1) kept.push(await make());
+    for (let index = 0; index < 10; index += 1) values.push(await create());
     return (heap() - before) / (10 * STORED_TURNS);
   };
 }
 
-/** The same of all that a run has come to have at its last request. */
+/** Measures the heap that a run has allocated and not released at its last request, per turn. */
 async function sizeWhileRunning() {
   const heaps = [];
-  const onRequest = (asked) => {
-    if (asked === 1 || asked > STORED_TURNS) heaps.push(heap());
+  const onRequest = (requests) => {
+    if (requests === 1 || requests > STORED_TURNS) heaps.push(heap());
   };
   for (let index = 0; index < 3; index += 1) await run(STORED_TURNS, { onRequest });
   const [first, last] = heaps.slice(-2);

@@ -1,12 +1,12 @@
-/* Starts a measurement in a process of its own, so that nothing else is loaded there, and reads its answer. */
+/* Runs a measurement in a separate process, in which nothing else is loaded. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** What `children/<file>` prints as JSON. */
-export async function measureApart(file, ...args) {
+/** Runs `children/<file>` and returns the JSON that it prints. */
+export async function measureInChild(file, ...args) {
   const script = join(import.meta.dirname, file);
   const { stdout } = await run(process.execPath, ['--expose-gc', script, ...args.map(String)], {
     maxBuffer: 1 << 24,

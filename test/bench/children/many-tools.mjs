@@ -1,9 +1,9 @@
-/* Declares many tools in an empty process and makes their definitions, ours or the AI SDK's; milliseconds. */
-const [, , whose, file] = process.argv;
+/* Measures declaring many tools and creating their definitions in an empty process, in milliseconds. */
+const [, , framework, file] = process.argv;
 
-console.log(JSON.stringify(await (whose === 'ours' ? measureOurs() : measureAi())));
+console.log(JSON.stringify(await (framework === 'toolwright' ? measureToolwright() : measureAiSdk())));
 
-async function measureOurs() {
+async function measureToolwright() {
   const { discoverTools, ToolRegistry } = await import('#toolwright');
   const clock = startClock();
   const { toolsets } = await import(file);
@@ -17,8 +17,8 @@ async function measureOurs() {
   return { declared, discovered, defined, again: clock(), isSame, count: definitions.length };
 }
 
-/** As `generateText` does it for each request: the JSON Schema of every tool. */
-async function measureAi() {
+/** `generateText` creates the JSON Schema of every tool for each request. */
+async function measureAiSdk() {
   const { asSchema } = await import('ai');
   await import('zod');
   const clock = startClock();
@@ -39,13 +39,13 @@ async function measureAi() {
   };
 }
 
-/** Each reading gives the milliseconds since the one before. */
+/** Returns a function that returns the milliseconds since its last call. */
 function startClock() {
   let since = performance.now();
   return () => {
     const now = performance.now();
-    const passed = now - since;
+    const elapsed = now - since;
     since = now;
-    return passed;
+    return elapsed;
   };
 }

@@ -17,13 +17,13 @@ import {
   ValidateNested,
 } from 'class-validator';
 
-/** W1 as class-validator users write it. */
+/** The arguments of W1. */
 export class AddDto {
   @IsNumber() a!: number;
   @IsNumber() b!: number;
 }
 
-/** W2 as class-validator users write it. */
+/** The arguments of W2. */
 export class SearchDto {
   @IsString() @Length(1, 200) query!: string;
   @IsIn(['exact', 'fuzzy', 'semantic']) mode!: string;
@@ -51,7 +51,7 @@ export class ItemDto {
   @IsOptional() @IsString() note?: string;
 }
 
-/** W3 as class-validator users write it. */
+/** The arguments of W3. */
 export class CreateOrderDto {
   @ValidateNested() @Type(() => CustomerDto) customer!: CustomerDto;
   @IsArray() @ArrayMinSize(1) @ValidateNested({ each: true }) @Type(() => ItemDto) items!: ItemDto[];

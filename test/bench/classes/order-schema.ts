@@ -7,7 +7,7 @@ export interface Customer {
   readonly address: { readonly street: string; readonly city: string; readonly zip: string };
 }
 
-/** One of the items of W3. */
+/** An item of W3. */
 export interface Item {
   readonly sku: string;
   readonly quantity: number;
@@ -15,7 +15,7 @@ export interface Item {
   readonly note?: string;
 }
 
-/** {@link Customer} as JSON Schema, which interfaces cannot give. */
+/** {@link Customer} as JSON Schema, because interfaces do not exist at run time. */
 export const customerSchema = {
   type: 'object',
   properties: {

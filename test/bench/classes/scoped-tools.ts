@@ -1,13 +1,13 @@
 import { Lifecycle, scoped } from 'tsyringe';
 import { Tool, Toolset } from '#toolwright';
 
-/** Whom a call is for: one for each call. */
+/** Created for each call. */
 @scoped(Lifecycle.ContainerScoped)
 export class CallStatistics {
   calls = 0;
 }
 
-/** W1 in a toolset that is made anew, with its dependency, for each call. */
+/** W1 in a toolset that is created for each call with its dependency. */
 @Toolset({ scope: 'scoped' })
 export class ScopedTools {
   constructor(private readonly statistics: CallStatistics) {}

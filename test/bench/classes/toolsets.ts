@@ -3,7 +3,7 @@ import { type Customer, customerSchema, type Item, itemsSchema } from './order-s
 
 type Mode = 'exact' | 'fuzzy' | 'semantic';
 
-/** The workloads as methods, without anything that costs more. */
+/** The workloads as methods without further options. */
 @Toolset()
 export class PlainTools {
   @Tool('Add two numbers')
@@ -31,9 +31,9 @@ export class PlainTools {
   }
 }
 
-/** W1 with each of the things a call may need besides. */
+/** W1 with the context, the signal or a timeout. */
 @Toolset()
-export class RicherTools {
+export class OptionTools {
   @Tool('Add two numbers, with the context')
   async addWithContext(a: number, b: number, context: ToolContext) {
     return context.callId === '' ? 0 : a + b;

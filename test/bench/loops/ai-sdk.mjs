@@ -1,11 +1,10 @@
-/* The AI SDK: `generateText` until there are no calls left. */
+/* The AI SDK: `generateText` until a reply has no calls. */
 import { generateText, isStepCount } from 'ai';
 import { aiTool } from '../peers/ai-sdk.mjs';
 import { languageModel } from './language-model.mjs';
 
 const tools = { add: aiTool('add') };
 
-/** One run. */
 export async function aiLoop(script) {
   const { text } = await generateText({
     model: languageModel(script),

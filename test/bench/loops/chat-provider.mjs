@@ -1,9 +1,8 @@
-/* A script as a provider of the Chat Completions shape: for our loop and the one written by hand. */
+/* A provider for a script, for `runToolLoop` and the hand-written loop. */
 import { ANSWER } from './script.mjs';
 
 const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
 
-/** A provider with nothing between it and the script. */
 export function chatProvider(script) {
   return {
     async chat({ messages }) {

@@ -1,13 +1,12 @@
-/* The loop that somebody writes by hand who trusts everything but the arguments. */
-import { createCheck } from '../peers/floor.mjs';
+/* A minimal hand-written loop that validates only the arguments. */
+import { compileSchema } from '../peers/baseline.mjs';
 import { bodyOf } from '../workloads.mjs';
 import { chatProvider } from './chat-provider.mjs';
 
-const check = createCheck('add');
+const validate = compileSchema('add');
 const add = bodyOf('add');
-const tools = { add: { check, run: async (input) => add(input) } };
+const tools = { add: { validate, run: async (input) => add(input) } };
 
-/** Ask, check, run, answer, ask again. */
 export async function handWrittenLoop(script) {
   const provider = chatProvider(script);
   const messages = [{ role: 'user', content: 'Add.' }];
@@ -15,7 +14,7 @@ export async function handWrittenLoop(script) {
     const { content, toolCalls } = await provider.chat({ messages });
     if (toolCalls.length === 0) return content;
     messages.push({ role: 'assistant', content, tool_calls: toolCalls.map(toWire) });
-    messages.push(...(await Promise.all(toolCalls.map(answer))));
+    messages.push(...(await Promise.all(toolCalls.map(executeCall))));
   }
 }
 
@@ -23,9 +22,9 @@ function toWire({ id, name, arguments: text }) {
   return { id, type: 'function', function: { name, arguments: text } };
 }
 
-async function answer(call) {
+async function executeCall(call) {
   const tool = tools[call.name];
   const input = JSON.parse(call.arguments);
-  const content = tool.check(input) ? String(await tool.run(input)) : JSON.stringify(tool.check.errors);
+  const content = tool.validate(input) ? String(await tool.run(input)) : JSON.stringify(tool.validate.errors);
   return { role: 'tool', tool_call_id: call.id, content };
 }

@@ -7,7 +7,6 @@ import { ANSWER } from './script.mjs';
 
 const tools = [langchainTool('add')];
 
-/** One run. */
 export async function langchainLoop(script) {
   const agent = createAgent({ model: new ScriptedModel(script), tools });
   const { messages } = await agent.invoke(

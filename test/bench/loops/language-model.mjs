@@ -1,4 +1,4 @@
-/* A script as a language model of the AI SDK's provider specification, which Mastra takes too. */
+/* A language model for a script, in the provider specification of the AI SDK, which Mastra also supports. */
 import { ANSWER } from './script.mjs';
 
 const usage = {
@@ -6,7 +6,6 @@ const usage = {
   outputTokens: { total: 1, text: 1, reasoning: 0 },
 };
 
-/** A model that answers whole or as a stream. */
 export function languageModel(script) {
   return {
     specificationVersion: 'v4',

@@ -5,7 +5,6 @@ import { languageModel } from './language-model.mjs';
 
 const tools = { add: mastraTool('add') };
 
-/** One run. */
 export async function mastraLoop(script) {
   const agent = new Agent({
     id: 'bench',

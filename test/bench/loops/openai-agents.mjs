@@ -6,7 +6,6 @@ import { ANSWER } from './script.mjs';
 const tools = [agentsTool('add')];
 const runner = new Runner({ tracingDisabled: true });
 
-/** One run. */
 export async function agentsLoop(script) {
   const agent = new Agent({ name: 'bench', instructions: 'Add.', model: scriptedModel(script), tools });
   const { finalOutput } = await runner.run(agent, 'Add.', { maxTurns: script.length + 1 });

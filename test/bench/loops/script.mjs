@@ -1,19 +1,19 @@
 /*
- * What every scripted model reads from: so many replies with calls of `add`, then the answer. It notes when
- * each request came, so that the cost of any turn can be read off afterwards.
+ * The replies of all scripted models: replies with calls of `add`, then the answer. It records the time of each
+ * request, from which the cost of each turn is computed.
  */
 
 /** The text of the last reply. */
-export const ANSWER = 'That is all.';
+export const ANSWER = 'Done.';
 
-/** One conversation of `turns` replies with `width` calls each. */
+/** A conversation of `turns` replies with `width` calls each. */
 export class Script {
-  /** When request n came, by `performance.now()`. */
+  /** The times of the requests, from `performance.now()`. */
   marks;
   #turns;
-  #asked = 0;
+  #requests = 0;
   #sum = '';
-  #sawLast = false;
+  #hasLastResult = false;
 
   constructor(turns, width = 1) {
     this.#turns = Array.from({ length: turns }, (_, turn) => callsOf(turn, width));
@@ -25,26 +25,26 @@ export class Script {
     return this.#turns.length;
   }
 
-  /** The calls of the next reply; none in the last. `history` is what the model was sent. */
+  /** Returns the calls of the next reply; the last reply has none. `history` is the request of the framework. */
   next(history) {
-    const turn = this.#asked;
-    this.#asked += 1;
+    const turn = this.#requests;
+    this.#requests += 1;
     this.marks[turn] = performance.now();
     if (turn < this.#turns.length) return this.#turns[turn];
-    // No argument of any call contains the sum: a tool has run, and the model was told what it said.
-    this.#sawLast = JSON.stringify(history.slice(-20)).includes(this.#sum);
+    // The sum is in no arguments, so it proves that the tool has run and its result was sent to the model.
+    this.#hasLastResult = JSON.stringify(history.slice(-20)).includes(this.#sum);
     return [];
   }
 
-  /** Whether the conversation went as it should; otherwise what is wrong. */
+  /** Returns what is wrong with the conversation; `undefined` if it is correct. */
   faultOf(answer) {
-    if (this.#asked !== this.#turns.length + 1) return `it made ${this.#asked} requests`;
-    if (!this.#sawLast) return 'the last request lacks the result of the last call';
-    return answer === ANSWER ? undefined : `it answered ${JSON.stringify(answer)}`;
+    if (this.#requests !== this.#turns.length + 1) return `there were ${this.#requests} requests`;
+    if (!this.#hasLastResult) return 'the last request does not contain the result of the last call';
+    return answer === ANSWER ? undefined : `the answer is ${JSON.stringify(answer)}`;
   }
 }
 
-/* Never the same call twice: a loop guard would rightly stop that. */
+/* Each call is different, because loop guards stop repeated calls. */
 function callsOf(turn, width) {
   return Array.from({ length: width }, (_, index) => ({
     id: `call_${turn}_${index}`,

@@ -1,14 +1,13 @@
-/* Strands: an agent without a printer. */
+/* Strands: `agent.invoke` without output on the console. */
 import { Agent, Model, NullConversationManager } from '@strands-agents/sdk';
 import { strandsTool } from '../peers/strands.mjs';
 import { ANSWER } from './script.mjs';
 
 const tools = [strandsTool('add')];
 
-/** One run. */
 export async function strandsLoop(script) {
   const model = new ScriptedModel(script);
-  // The default manager forgets all but 40 messages, which would be another workload.
+  // The default conversation manager keeps only 40 messages, which would change the workload.
   const agent = new Agent({
     model,
     tools,

@@ -10,17 +10,17 @@ export function aiTool(name) {
   return tool({ description: name, inputSchema: zodSchemas[name], execute: async (input) => body(input) });
 }
 
-/** What `generateText` does with the arguments of one call: validate, then run the tool's stream of outputs. */
+/** The steps of `generateText` for the arguments of a call: validation, then the stream of outputs of the tool. */
 export function aiCall(load) {
-  const made = aiTool(load.tool);
+  const peerTool = aiTool(load.tool);
   const options = { toolCallId: 'call_1', messages: [] };
   return {
     name: 'AI SDK validate + `executeTool` (zod)',
     encode: (input) => input,
     call: async (value) => {
-      const input = await validateTypes({ value, schema: made.inputSchema });
+      const input = await validateTypes({ value, schema: peerTool.inputSchema });
       let answer;
-      for await (const { output } of executeTool({ tool: made, input, options })) answer = output;
+      for await (const { output } of executeTool({ tool: peerTool, input, options })) answer = output;
       return answer;
     },
     read: String,

@@ -1,4 +1,4 @@
-/* class-transformer and class-validator, as an application calls them by hand. */
+/* class-transformer and class-validator, called directly. */
 import 'reflect-metadata';
 import { plainToInstance } from 'class-transformer';
 import { validate } from 'class-validator';
@@ -7,7 +7,7 @@ import { bodyOf } from '../workloads.mjs';
 
 const classes = { add: AddDto, search: SearchDto, create_order: CreateOrderDto };
 
-/** An instance, checked, and the call. */
+/** Creates and validates an instance, and calls the method. */
 export function validatorCall({ tool }) {
   const target = classes[tool];
   const body = bodyOf(tool);

@@ -1,4 +1,4 @@
-/* Requests of 2026-07-28 clients to the `fetch` of a server: stateless HTTP, without sockets that would hide the server. */
+/* Requests of 2026-07-28 clients to the `fetch` of a server: stateless HTTP without the cost of sockets. */
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 
 const RESOURCE = 'http://localhost/mcp';
@@ -37,7 +37,7 @@ export function httpCandidate(name, fetch, { tool, token }) {
 
 let issued;
 
-/** A signed token, the key set that verifies it, and the claims that a server expects. */
+/** Returns a signed token, the key set that verifies it, and the expected claims. */
 export function issueToken() {
   issued ??= signToken();
   return issued;

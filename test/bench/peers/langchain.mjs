@@ -9,13 +9,13 @@ export function langchainTool(name) {
   return tool(async (input) => String(body(input)), { name, description: name, schema: zodSchemas[name] });
 }
 
-/** `tool.invoke`, which throws what zod finds. */
+/** `tool.invoke`, which throws the errors of zod. */
 export function langchainCall(load) {
-  const made = langchainTool(load.tool);
+  const peerTool = langchainTool(load.tool);
   return {
     name: 'LangChain `tool.invoke` (zod)',
     encode: (input) => input,
-    call: (input) => made.invoke(input),
+    call: (input) => peerTool.invoke(input),
     read: String,
   };
 }

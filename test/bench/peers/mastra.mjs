@@ -14,13 +14,13 @@ export function mastraTool(name) {
   });
 }
 
-/** `tool.execute`; a failed validation comes back as an object with `error: true`. */
+/** `tool.execute`; if the validation fails, it returns an object with `error: true`. */
 export function mastraCall(load) {
-  const made = mastraTool(load.tool);
+  const peerTool = mastraTool(load.tool);
   return {
     name: 'Mastra `tool.execute` (zod)',
     encode: (input) => input,
-    call: (input) => made.execute(input, {}),
+    call: (input) => peerTool.execute(input, {}),
     read: (answer) => (answer?.error === true ? undefined : String(answer)),
   };
 }

@@ -1,4 +1,4 @@
-/* mcp-nest: the server of a NestJS microservice, asked over a transport in memory. */
+/* mcp-nest: the server of a NestJS microservice with a transport in memory. */
 import 'reflect-metadata';
 import { Module, UseGuards, UseInterceptors } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -7,25 +7,28 @@ import { McpController, McpStrategy, Tool } from '@rekog/mcp-nest';
 import { zodSchemas } from '../schemas.mjs';
 import { bodyOf } from '../workloads.mjs';
 import { MemoryTransport, serverCandidate } from './memory-transport.mjs';
-import { LetsPass, PassesOn } from './nest-enhancers.mjs';
+import { AllowAllGuard, PassThroughInterceptor } from './nest-enhancers.mjs';
 
 const WORKLOADS = Object.keys(zodSchemas).map((name) => ({ name, like: name }));
 
-const open = {};
+const connections = {};
 
-/** `tools/call` of a server with the three workloads, which is started once. */
+/** `tools/call` of a server with the workloads, which is started once. */
 export async function nestCall({ tool }) {
-  open.plain ??= start(WORKLOADS, []);
-  return serverCandidate('mcp-nest `tools/call` in memory (zod)', await open.plain, tool);
+  connections.plain ??= start(WORKLOADS, []);
+  return serverCandidate('mcp-nest `tools/call` in memory (zod)', await connections.plain, tool);
 }
 
-/** The same with a guard and an interceptor on its class. */
+/** `tools/call` with a guard and an interceptor on the class. */
 export async function guardedNestCall({ tool }) {
-  open.guarded ??= start(WORKLOADS, [UseGuards(LetsPass), UseInterceptors(PassesOn)]);
-  return serverCandidate('mcp-nest (zod), guard and interceptor', await open.guarded, tool);
+  connections.guarded ??= start(WORKLOADS, [
+    UseGuards(AllowAllGuard),
+    UseInterceptors(PassThroughInterceptor),
+  ]);
+  return serverCandidate('mcp-nest (zod), guard and interceptor', await connections.guarded, tool);
 }
 
-/** A connection to a server with some tools, each like one of the workloads. */
+/** Connects to a server with these tools, each like a workload. */
 export function nestServer(tools) {
   return start(tools, []);
 }
@@ -42,7 +45,7 @@ async function start(tools, decorators) {
   return MemoryTransport.open((transport) => server.createBoundServer({}).connect(transport));
 }
 
-/** The decorators by hand, because these files are not compiled. */
+/** Decorators are called as functions, because these files are not compiled. */
 function createModule(tools, decorators) {
   class Tools {}
   for (const { name, like } of tools) {

@@ -1,4 +1,4 @@
-/* The official MCP SDK: its own server with zod schemas for both revisions, asked over a transport in memory. */
+/* The server of the official MCP SDK with zod schemas, with a transport in memory and over HTTP. */
 import { createMcpHandler, McpServer, OAuthError, requireBearerAuth } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { createLocalJWKSet, jwtVerify } from 'jose';
@@ -20,16 +20,16 @@ export function sdkHttpCall({ tool }) {
   return httpCandidate('MCP SDK `createMcpHandler` (zod)', createHandler().fetch, { tool });
 }
 
-/** The same behind the SDK's check of tokens, with a verifier that checks what `jwks` checks. */
+/** `tools/call` with the token check of the SDK and a verifier with the same checks as `jwks`. */
 export async function sdkProtectedCall({ tool }) {
   const { token, keys, issuer, resource } = await issueToken();
   const keySet = createLocalJWKSet({ keys });
   const expected = { issuer, audience: [resource], requiredClaims: ['exp'], clockTolerance: 5 };
-  const verifyAccessToken = async (given) => {
+  const verifyAccessToken = async (bearerToken) => {
     try {
-      const { payload } = await jwtVerify(given, keySet, expected);
+      const { payload } = await jwtVerify(bearerToken, keySet, expected);
       const { client_id: clientId, scope, exp, ...extra } = payload;
-      return { token: given, clientId, scopes: scope.split(' '), expiresAt: exp, extra };
+      return { token: bearerToken, clientId, scopes: scope.split(' '), expiresAt: exp, extra };
     } catch (error) {
       throw new OAuthError('invalid_token', error.message);
     }
@@ -51,7 +51,7 @@ function workloadTools() {
   return Object.keys(zodSchemas).map((name) => ({ name, like: name }));
 }
 
-/** A connection to an `McpServer` with some tools, each like one of the workloads. */
+/** Connects to an `McpServer` with these tools, each like a workload. */
 export function sdkServer(tools) {
   return MemoryTransport.open((transport) => serveStdio(() => createServer(tools), { transport }));
 }

@@ -1,9 +1,9 @@
-/** An MCP client's end in memory, as small as it can be: sends requests and waits for the reply of the same id. */
+/** A minimal MCP client in memory: sends requests and waits for the reply with the same id. */
 export class MemoryTransport {
   #waiting = new Map();
   #requests = 0;
 
-  /** One that a server has been connected to, after the handshake. */
+  /** Connects a server and performs the handshake. */
   static async open(connect) {
     const transport = new MemoryTransport();
     await connect(transport);
@@ -35,7 +35,7 @@ export class MemoryTransport {
   }
 }
 
-/** A candidate that asks a server for `tools/call`. */
+/** A candidate that sends `tools/call` to a server. */
 export function serverCandidate(name, transport, tool) {
   return {
     name,

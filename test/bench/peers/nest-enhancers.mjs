@@ -1,14 +1,12 @@
-/* What stands around a call in the benchmark of the bridges, and does nothing else. */
+/* A guard and an interceptor without effect, for the benchmark of the bridges. */
 
-/** A guard that lets every call pass. */
-export class LetsPass {
+export class AllowAllGuard {
   canActivate() {
     return true;
   }
 }
 
-/** An interceptor that hands the call on. */
-export class PassesOn {
+export class PassThroughInterceptor {
   intercept(_context, next) {
     return next.handle();
   }

@@ -1,44 +1,48 @@
-/* NestJS itself: a handler called through the pipeline that it makes for transports other than HTTP. */
+/* NestJS: handlers with the pipeline that NestJS creates for transports other than HTTP. */
 import 'reflect-metadata';
 import { Body, Module, UseGuards, UseInterceptors, UsePipes, ValidationPipe } from '@nestjs/common';
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { ExternalContextCreator, NestFactory } from '@nestjs/core';
 import { AddDto, CreateOrderDto, SearchDto } from '../.build/classes/dtos.js';
 import { bodyOf, workloads } from '../workloads.mjs';
-import { LetsPass, PassesOn } from './nest-enhancers.mjs';
+import { AllowAllGuard, PassThroughInterceptor } from './nest-enhancers.mjs';
 
 const DTOS = { add: AddDto, search: SearchDto, create_order: CreateOrderDto };
 
-const GUARDED = [UseGuards(LetsPass), UseInterceptors(PassesOn)];
+const GUARDED = [UseGuards(AllowAllGuard), UseInterceptors(PassThroughInterceptor)];
 
-const open = {};
+const handlersBy = {};
 
-/** A method called by Nest with nothing around it; its arguments are not checked. */
-export async function nestjsBareCall({ tool }) {
-  open.bare ??= start([]);
-  return calling('NestJS: a handler', await open.bare, tool);
+/** A handler without guards; its arguments are not validated. */
+export async function nestjsPlainCall({ tool }) {
+  handlersBy.bare ??= start([]);
+  return handlerCandidate('NestJS: a handler', await handlersBy.bare, tool);
 }
 
-/** The same with a guard and an interceptor. */
+/** A handler with a guard and an interceptor. */
 export async function nestjsCall({ tool }) {
-  open.guarded ??= start(GUARDED);
-  return calling('NestJS: a handler with guard and interceptor', await open.guarded, tool);
+  handlersBy.guarded ??= start(GUARDED);
+  return handlerCandidate('NestJS: a handler with guard and interceptor', await handlersBy.guarded, tool);
 }
 
-/** The same, and its arguments are checked as those of a route are: by the decorators of a DTO. */
+/** A handler with guard, interceptor and validation of its arguments by a DTO. */
 export async function nestjsValidatedCall({ tool }) {
-  open.validated ??= start([...GUARDED, UsePipes(new ValidationPipe())]);
-  return calling('NestJS: the same and `ValidationPipe`', await open.validated, tool);
+  handlersBy.validated ??= start([...GUARDED, UsePipes(new ValidationPipe())]);
+  return handlerCandidate(
+    'NestJS: guard, interceptor and `ValidationPipe`',
+    await handlersBy.validated,
+    tool,
+  );
 }
 
-function calling(name, handlers, tool) {
+function handlerCandidate(name, handlers, tool) {
   return { name, encode: (input) => input, call: handlers[tool], read: String };
 }
 
-/* What a transport does to hand its message to a parameter with `@Body()`. */
+/* Passes the message to the parameter with `@Body()`, as a transport does. */
 const fromMessage = { exchangeKeyForValue: (_type, _data, [message]) => message };
 
-/** The decorators by hand, because these files are not compiled. */
+/** Decorators are called as functions, because these files are not compiled. */
 async function start(decorators) {
   class Handlers {}
   const { prototype } = Handlers;

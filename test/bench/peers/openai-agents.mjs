@@ -3,7 +3,7 @@ import { RunContext, tool } from '@openai/agents';
 import { strictZodSchemas } from '../schemas.mjs';
 import { bodyOf } from '../workloads.mjs';
 
-/** A zod tool of OpenAI Agents; its errors are thrown instead of being told as one fixed sentence. */
+/** A zod tool of OpenAI Agents that throws its errors instead of returning a fixed message. */
 export function agentsTool(name) {
   const body = bodyOf(name);
   return tool({
@@ -15,14 +15,14 @@ export function agentsTool(name) {
   });
 }
 
-/** `tool.invoke`, which takes JSON text. */
+/** `tool.invoke`, whose arguments are JSON text. */
 export function agentsCall(load) {
-  const made = agentsTool(load.tool);
+  const peerTool = agentsTool(load.tool);
   const context = new RunContext();
   return {
     name: 'OpenAI Agents `tool.invoke` (zod, JSON text)',
     encode: JSON.stringify,
-    call: (text) => made.invoke(context, text),
+    call: (text) => peerTool.invoke(context, text),
     read: String,
   };
 }

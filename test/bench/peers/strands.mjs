@@ -16,11 +16,11 @@ export function strandsTool(name) {
 
 /** `tool.invoke`, which parses with zod and throws. */
 export function strandsCall(load) {
-  const made = strandsTool(load.tool);
+  const peerTool = strandsTool(load.tool);
   return {
     name: 'Strands `tool.invoke` (zod)',
     encode: (input) => input,
-    call: (input) => made.invoke(input),
+    call: (input) => peerTool.invoke(input),
     read: String,
   };
 }

@@ -1,4 +1,4 @@
-/* Ours where users already are: tools of a Nest application, and tools of an MCP server. */
+/* toolwright with NestJS and MCP. */
 import 'reflect-metadata';
 import { Module, UseGuards, UseInterceptors } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -10,63 +10,63 @@ import { jsonSchemas } from '../json-schemas.mjs';
 import { bodyOf } from '../workloads.mjs';
 import { httpCandidate, issueToken } from './http-requests.mjs';
 import { MemoryTransport, serverCandidate } from './memory-transport.mjs';
-import { LetsPass, PassesOn } from './nest-enhancers.mjs';
+import { AllowAllGuard, PassThroughInterceptor } from './nest-enhancers.mjs';
 import { registryOf } from './toolwright.mjs';
 
 const SERVER = { name: 'bench', version: '1.0.0' };
-const open = {};
+const instances = {};
 
-/** `registry.execute` in a Nest application, with nothing around the method. */
-export async function ourNestCall({ tool }) {
-  open.plain ??= start(PlainTools);
-  return executing('**toolwright/nestjs** `registry.execute`', await open.plain, tool);
+/** `registry.execute` in a Nest application without guards. */
+export async function ownNestCall({ tool }) {
+  instances.plain ??= start(PlainTools);
+  return registryCandidate('**toolwright/nestjs** `registry.execute`', await instances.plain, tool);
 }
 
-/** The same with a guard and an interceptor on its class. */
-export async function ourGuardedNestCall({ tool }) {
-  open.guarded ??= start(guarded());
-  return executing('**toolwright/nestjs**, guard and interceptor', await open.guarded, tool);
+/** `registry.execute` with a guard and an interceptor on the class. */
+export async function ownGuardedNestCall({ tool }) {
+  instances.guarded ??= start(guarded());
+  return registryCandidate('**toolwright/nestjs**, guard and interceptor', await instances.guarded, tool);
 }
 
 /** `tools/call` of a server over a registry. */
-export async function ourServerCall({ tool }) {
-  open.server ??= serve(registryOf([PlainTools]));
-  return serverCandidate('**toolwright/mcp** `createMcpServer`', await open.server, tool);
+export async function ownServerCall({ tool }) {
+  instances.server ??= serve(registryOf([PlainTools]));
+  return serverCandidate('**toolwright/mcp** `createMcpServer`', await instances.server, tool);
 }
 
 /** `tools/call` of a server over the registry of a Nest application. */
-export async function ourGuardedServerCall({ tool }) {
-  open.guardedServer ??= start(guarded()).then(serve);
+export async function ownGuardedServerCall({ tool }) {
+  instances.guardedServer ??= start(guarded()).then(serve);
   return serverCandidate(
     '**toolwright/mcp** over **toolwright/nestjs**, guard and interceptor',
-    await open.guardedServer,
+    await instances.guardedServer,
     tool,
   );
 }
 
 /** `tools/call` over stateless HTTP. */
-export function ourHttpCall({ tool }) {
+export function ownHttpCall({ tool }) {
   const { fetch } = createMcpServer(registryOf([PlainTools]), SERVER);
   return httpCandidate('**toolwright/mcp** `fetch`', fetch, { tool });
 }
 
-/** The same with `oauth`. */
-export async function ourProtectedCall({ tool }) {
+/** `tools/call` over stateless HTTP with `oauth`. */
+export async function ownProtectedCall({ tool }) {
   const { token, keys, issuer, resource } = await issueToken();
   const oauth = { resource, issuer, verify: jwks({ keys }) };
   const { fetch } = createMcpServer(registryOf([PlainTools]), { ...SERVER, oauth });
   return httpCandidate('**toolwright/mcp** with `oauth`', fetch, { tool, token });
 }
 
-/** A connection to a server with some tools, each like one of the workloads. */
-export function ourServer(tools) {
-  const made = tools.map(({ name, like }) =>
+/** Connects to a server with these tools, each like a workload. */
+export function ownServer(tools) {
+  const definitions = tools.map(({ name, like }) =>
     defineTool({ name, description: name, parameters: jsonSchemas[like], execute: bodyOf(like) }),
   );
-  return serve(new ToolRegistry().register(...made));
+  return serve(new ToolRegistry().register(...definitions));
 }
 
-function executing(name, registry, tool) {
+function registryCandidate(name, registry, tool) {
   return {
     name,
     encode: (input) => input,
@@ -77,8 +77,8 @@ function executing(name, registry, tool) {
 
 function guarded() {
   class GuardedTools extends PlainTools {}
-  UseGuards(LetsPass)(GuardedTools);
-  UseInterceptors(PassesOn)(GuardedTools);
+  UseGuards(AllowAllGuard)(GuardedTools);
+  UseInterceptors(PassThroughInterceptor)(GuardedTools);
   return GuardedTools;
 }
 

@@ -1,16 +1,15 @@
-/* Ours: the registry's calls of decorated methods. */
+/* toolwright: calls of decorated methods by the registry. */
 import { defineTool, discoverTools, ToolRegistry } from '#toolwright';
 import { DtoTools } from '../.build/classes/dto-tools.js';
 import { ScopedTools } from '../.build/classes/scoped-tools.js';
-import { PlainTools, RicherTools } from '../.build/classes/toolsets.js';
+import { OptionTools, PlainTools } from '../.build/classes/toolsets.js';
 import { jsonSchemas } from '../json-schemas.mjs';
 import { zodSchemas } from '../schemas.mjs';
 import { bodyOf } from '../workloads.mjs';
 
-/** Reads a `ToolResult` as the candidates of the benchmark are read. */
+/** Returns the text of a `ToolResult`; `undefined` if it is an error. */
 const read = ({ isError, forLLM }) => (isError ? undefined : forLLM);
 
-/** A registry with toolsets. */
 export function registryOf(toolsets, options) {
   return new ToolRegistry(options).register(...discoverTools({ toolsets }));
 }
@@ -20,20 +19,20 @@ function candidate(name, call, encode = (input) => input) {
 }
 
 /** `registry.execute` of a decorated method. */
-export function ourCall({ tool }) {
+export function ownCall({ tool }) {
   const registry = registryOf([PlainTools]);
   return candidate('**toolwright** `registry.execute`', (input) => registry.execute(tool, input));
 }
 
-/** The same with arguments as JSON text. */
-export function ourTextCall({ tool }) {
+/** `registry.execute` with arguments as JSON text. */
+export function ownTextCall({ tool }) {
   const registry = registryOf([PlainTools]);
   const call = (text) => registry.execute(tool, text);
   return candidate('**toolwright** `registry.execute`, JSON text', call, JSON.stringify);
 }
 
-/** `registry.invoke`, the way of MCP, the AI SDK and the loop: with the record of the call. */
-export function ourInvokedCall({ tool }) {
+/** `registry.invoke`, which also records the call, as MCP, the AI SDK and the loop use it. */
+export function ownInvokeCall({ tool }) {
   const registry = registryOf([PlainTools]);
   const invoke = registry.invoker();
   const call = (input) => invoke({ id: 'call_1', name: tool, arguments: input }, {});
@@ -41,7 +40,7 @@ export function ourInvokedCall({ tool }) {
 }
 
 /** A tool whose parameters are a zod schema. */
-export function ourZodCall({ tool: name }) {
+export function ownZodCall({ tool: name }) {
   const body = bodyOf(name);
   const execute = async (args) => body(args);
   const tool = defineTool({ name, description: name, parameters: zodSchemas[name], execute });
@@ -49,16 +48,16 @@ export function ourZodCall({ tool: name }) {
   return candidate('**toolwright** with a zod schema', (input) => registry.execute(name, input));
 }
 
-/** The same with a class-validator class as the argument. */
-export function ourDtoCall({ tool }) {
+/** A tool whose argument is a class-validator class. */
+export function ownDtoCall({ tool }) {
   const registry = registryOf([DtoTools]);
   return candidate('**toolwright** with a DTO class', (input) => registry.execute(`dto_${tool}`, input));
 }
 
-/** W1 with each addition alone, in the order of the table. */
-export function ourAdditions() {
+/** W1 with one option each, in the order of the table. */
+export function ownOptionCalls() {
   const plain = registryOf([PlainTools]);
-  const richer = registryOf([RicherTools]);
+  const withOptions = registryOf([OptionTools]);
   const scoped = registryOf([ScopedTools]);
   const timed = registryOf([PlainTools], { toolTimeoutMs: 60_000 });
   const approved = new ToolRegistry().register(
@@ -73,41 +72,41 @@ export function ourAdditions() {
   const controller = new AbortController();
   const scope = { channel: 'cli', chatId: 'c1', callId: 'call_1', data: { userId: 'u1' } };
   return [
-    candidate('nothing added', (input) => plain.execute('add', input)),
-    candidate('a scope with data', (input) => plain.executeWithContext('add', input, scope)),
-    candidate('a context parameter', (input) => richer.execute('add_with_context', input)),
-    candidate('a signal parameter', (input) => richer.execute('add_with_signal', input)),
-    candidate('a timeout of the tool', (input) => richer.execute('add_in_time', input)),
-    candidate('a timeout of the registry', (input) => timed.execute('add', input)),
-    candidate('a signal of the run', (input) =>
+    candidate('no options', (input) => plain.execute('add', input)),
+    candidate('scope with data', (input) => plain.executeWithContext('add', input, scope)),
+    candidate('context parameter', (input) => withOptions.execute('add_with_context', input)),
+    candidate('signal parameter', (input) => withOptions.execute('add_with_signal', input)),
+    candidate('timeout of the tool', (input) => withOptions.execute('add_in_time', input)),
+    candidate('timeout of the registry', (input) => timed.execute('add', input)),
+    candidate('signal of the run', (input) =>
       plain.executeWithContext('add', input, { signal: controller.signal }),
     ),
-    counting('a policy', (count) => ({ policy: allowing(count) })),
-    counting('a logger that counts, info level', (count) => ({ logger: loggerWith(count) })),
-    counting('a logger, levels off', (count) => ({
+    countingCandidate('policy', (count) => ({ policy: allowing(count) })),
+    countingCandidate('logger with a counter, info level', (count) => ({ logger: loggerWith(count) })),
+    countingCandidate('logger with all levels disabled', (count) => ({
       logger: { ...loggerWith(count), isLevelEnabled: off(count) },
     })),
-    counting('a logger that writes all levels, as `console`', (count) => ({
+    countingCandidate('logger without `isLevelEnabled`, such as `console`', (count) => ({
       logger: { ...loggerWith(count), isLevelEnabled: undefined },
     })),
-    counting('an empty hook `afterCall`', (count) => ({ hooks: [{ afterCall: count }] })),
-    counting('three empty hooks', (count) => ({
+    countingCandidate('empty hook `afterCall`', (count) => ({ hooks: [{ afterCall: count }] })),
+    countingCandidate('three empty hooks', (count) => ({
       hooks: [{ beforeCall: count, beforeRun: count, afterCall: count }],
     })),
-    candidate('an approval that is not needed', (input) => approved.execute('add', input)),
-    candidate('an instance per call (tsyringe scoped)', (input) => scoped.execute('add_scoped', input)),
+    candidate('approval that is not required', (input) => approved.execute('add', input)),
+    candidate('instance per call (tsyringe scoped)', (input) => scoped.execute('add_scoped', input)),
   ];
 }
 
-/** A candidate that knows how often its option was asked; never means that the framework does not know it yet. */
-function counting(name, optionsWith) {
+/** A candidate that counts the calls of its option; without calls, the option has no effect and is not measured. */
+function countingCandidate(name, optionsWith) {
   let counted = 0;
   const count = () => {
     counted += 1;
   };
   const registry = registryOf([PlainTools], optionsWith(count));
-  const made = candidate(name, (input) => registry.execute('add', input));
-  return { ...made, isInUse: () => counted > 0 };
+  const base = candidate(name, (input) => registry.execute('add', input));
+  return { ...base, isUsed: () => counted > 0 };
 }
 
 function allowing(count) {

@@ -1,43 +1,43 @@
-/* (G) What a call costs where users already are: in a NestJS application, and over MCP. */
+/* The cost of a call in a NestJS application and over MCP. */
 import { guardedNestCall, nestCall } from '../peers/mcp-nest.mjs';
 import { sdkHttpCall, sdkProtectedCall, sdkServerCall } from '../peers/mcp-sdk.mjs';
-import { nestjsBareCall, nestjsCall, nestjsValidatedCall } from '../peers/nestjs.mjs';
+import { nestjsCall, nestjsPlainCall, nestjsValidatedCall } from '../peers/nestjs.mjs';
 import {
-  ourGuardedNestCall,
-  ourGuardedServerCall,
-  ourHttpCall,
-  ourNestCall,
-  ourProtectedCall,
-  ourServerCall,
+  ownGuardedNestCall,
+  ownGuardedServerCall,
+  ownHttpCall,
+  ownNestCall,
+  ownProtectedCall,
+  ownServerCall,
 } from '../peers/toolwright-bridges.mjs';
 import { measureCandidates } from './calls.mjs';
 
-/** µs per call of a method of a Nest application: each table compares the same things around the method. */
+/** µs per call of a method of a Nest application; each table compares the same guards and interceptors. */
 export async function measureNest(options) {
   return [
     await measureCandidates(
-      { title: 'A call in a NestJS application, µs', candidates: [nestjsBareCall, ourNestCall] },
+      { title: 'A call in a NestJS application, µs', candidates: [nestjsPlainCall, ownNestCall] },
       options,
     ),
     await measureCandidates(
       {
-        title: 'The same with a guard and an interceptor, µs',
-        candidates: [nestjsCall, ourGuardedNestCall, nestjsValidatedCall],
+        title: 'A NestJS call with guard and interceptor, µs',
+        candidates: [nestjsCall, ownGuardedNestCall, nestjsValidatedCall],
       },
       options,
     ),
   ];
 }
 
-/** µs per `tools/call`, in memory and over stateless HTTP; the first row of each table is the SDK's own server. */
+/** µs per `tools/call`, in memory and over stateless HTTP; the first row of each table is the server of the SDK. */
 export async function measureMcp(options) {
   const tables = [
     [
       'MCP `tools/call` in memory, µs',
-      [sdkServerCall, ourServerCall, ourGuardedServerCall, nestCall, guardedNestCall],
+      [sdkServerCall, ownServerCall, ownGuardedServerCall, nestCall, guardedNestCall],
     ],
-    ['MCP `tools/call` over stateless HTTP, µs', [sdkHttpCall, ourHttpCall]],
-    ['MCP `tools/call` over stateless HTTP with a token, µs', [sdkProtectedCall, ourProtectedCall]],
+    ['MCP `tools/call` over stateless HTTP, µs', [sdkHttpCall, ownHttpCall]],
+    ['MCP `tools/call` over stateless HTTP with a token, µs', [sdkProtectedCall, ownProtectedCall]],
   ];
   const measured = [];
   for (const [title, candidates] of tables)

@@ -1,10 +1,10 @@
-/* (D) What importing a package costs over an empty process. */
-import { measureApart } from '../children/child.mjs';
+/* The cost of importing a package, compared with an empty process. */
+import { measureInChild } from '../children/child.mjs';
 import { median, rotated } from '../measure.mjs';
-import { amount } from '../table.mjs';
+import { formatNumber } from '../table.mjs';
 
 const IMPORTS = [
-  ['an empty process', 'nothing'],
+  ['empty process', 'nothing'],
   ['**toolwright**', '#toolwright'],
   ['**toolwright/decorators**', '#decorators'],
   ['ai', 'ai'],
@@ -15,12 +15,12 @@ const IMPORTS = [
   ['class-validator', 'class-validator'],
 ];
 
-/** Milliseconds of the import statement and the memory it leaves, medians over processes of their own. */
+/** Milliseconds of the import and the memory afterwards; medians of several processes. */
 export async function measureImports({ quick }) {
   const runs = IMPORTS.map(([name, specifier]) => ({ name, specifier, times: [], sizes: [] }));
   for (let round = 0; round < (quick ? 3 : 11); round += 1) {
     for (const { specifier, times, sizes } of rotated(runs, round)) {
-      const { ms, rss } = await measureApart('import.mjs', specifier);
+      const { ms, rss } = await measureInChild('import.mjs', specifier);
       times.push(ms);
       sizes.push(rss);
     }
@@ -28,7 +28,11 @@ export async function measureImports({ quick }) {
   const empty = median(runs[0].sizes);
   return {
     title: 'Importing',
-    head: ['', 'ms', 'MB of RSS over an empty process'],
-    rows: runs.map(({ name, times, sizes }) => [name, amount(median(times)), amount(median(sizes) - empty)]),
+    head: ['', 'ms', 'MB of RSS more than an empty process'],
+    rows: runs.map(({ name, times, sizes }) => [
+      name,
+      formatNumber(median(times)),
+      formatNumber(median(sizes) - empty),
+    ]),
   };
 }

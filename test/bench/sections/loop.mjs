@@ -1,4 +1,4 @@
-/* (B) What one turn of the loop costs, with a model that answers from a script. */
+/* The cost of a turn of the loop with a scripted model. */
 import { aiLoop } from '../loops/ai-sdk.mjs';
 import { handWrittenLoop } from '../loops/hand-written.mjs';
 import { langchainLoop } from '../loops/langchain.mjs';
@@ -6,12 +6,12 @@ import { mastraLoop } from '../loops/mastra.mjs';
 import { agentsLoop } from '../loops/openai-agents.mjs';
 import { Script } from '../loops/script.mjs';
 import { strandsLoop } from '../loops/strands.mjs';
-import { LOOP_ADDITIONS, toolwrightLoop } from '../loops/toolwright.mjs';
+import { LOOP_OPTIONS, toolwrightLoop } from '../loops/toolwright.mjs';
 import { collectGarbage, median, rotated } from '../measure.mjs';
-import { amount, ratio } from '../table.mjs';
+import { formatNumber, formatRatio } from '../table.mjs';
 
 const CANDIDATES = [
-  ['written by hand', handWrittenLoop],
+  ['hand-written loop', handWrittenLoop],
   ['**toolwright** `runToolLoop`', toolwrightLoop],
   ['AI SDK `generateText`', aiLoop],
   ['Strands `agent.invoke`', strandsLoop],
@@ -20,7 +20,7 @@ const CANDIDATES = [
   ['Mastra `agent.generate`', mastraLoop],
 ];
 
-/* A window of ten turns around the one that is meant, for those that are shorter than the clock's grain. */
+/* Turns are averaged over ten turns, because a turn can be shorter than the resolution of the clock. */
 const WINDOW = 10;
 const EARLY = { turns: 20, width: 1, from: 5 };
 const LATE = { turns: 505, width: 1, from: 495 };
@@ -34,31 +34,31 @@ export async function measureLoop(options) {
   const wide = await timeTurns(CANDIDATES, WIDE, limits);
   const rows = CANDIDATES.map(([name], index) => [
     name,
-    ...[early, late].flatMap((times) => [amount(times[index]), ratio(times[index], times[0])]),
-    ratio(late[index], early[index]),
-    amount(wide[index]),
-    ratio(wide[index], wide[0]),
+    ...[early, late].flatMap((times) => [formatNumber(times[index]), formatRatio(times[index], times[0])]),
+    formatRatio(late[index], early[index]),
+    formatNumber(wide[index]),
+    formatRatio(wide[index], wide[0]),
   ]);
   return {
     title: 'One turn of the loop, µs',
-    head: ['', 'turn 10', '×', 'turn 500', '×', '500 over 10', 'ten calls in one turn', '×'],
+    head: ['', 'turn 10', '×', 'turn 500', '×', '500 ÷ 10', 'turn with ten calls', '×'],
     rows,
   };
 }
 
-/** What a turn of our loop costs with what production adds to it, beside the plain turn. */
+/** The cost of options that production uses, compared with a turn without options. */
 export async function measureTurns(options) {
   const limits = limitsOf(options);
-  const early = await timeTurns(LOOP_ADDITIONS, EARLY, limits);
-  const late = await timeTurns(LOOP_ADDITIONS, LATE, limits);
-  const rows = LOOP_ADDITIONS.map(([name], index) => [
+  const early = await timeTurns(LOOP_OPTIONS, EARLY, limits);
+  const late = await timeTurns(LOOP_OPTIONS, LATE, limits);
+  const rows = LOOP_OPTIONS.map(([name], index) => [
     name,
-    ...[early, late].flatMap((times) => [amount(times[index]), ratio(times[index], times[0])]),
-    ratio(late[index], early[index]),
+    ...[early, late].flatMap((times) => [formatNumber(times[index]), formatRatio(times[index], times[0])]),
+    formatRatio(late[index], early[index]),
   ]);
   return {
-    title: 'What is added to a turn of the loop, µs',
-    head: ['', 'turn 10', '×', 'turn 500', '×', '500 over 10'],
+    title: 'Cost of options in a turn of the loop, µs',
+    head: ['', 'turn 10', '×', 'turn 500', '×', '500 ÷ 10'],
     rows,
   };
 }
@@ -67,21 +67,21 @@ function limitsOf({ quick }) {
   return quick ? { rounds: 3, eachMs: 20, budgetMs: 1_500 } : { rounds: 9, eachMs: 100, budgetMs: 20_000 };
 }
 
-/** Medians of the turns in the window, by candidate; a slow candidate gets fewer rounds. */
+/** Returns the median time of the turns in the window for each candidate; slow candidates have fewer rounds. */
 async function timeTurns(candidates, { turns, width, from }, { rounds, eachMs, budgetMs }) {
   const runs = candidates.map(([name, loop]) => ({ name, loop, times: [], spent: 0 }));
   for (let round = 0; round <= rounds; round += 1) {
     for (const run of rotated(runs, round)) {
       if (run.spent > budgetMs) continue;
       collectGarbage();
-      const since = performance.now();
+      const startedAt = performance.now();
       const times = [];
-      while (performance.now() - since < eachMs) {
+      while (performance.now() - startedAt < eachMs) {
         const marks = await marksOf(run, new Script(turns, width));
         times.push(((marks[from + WINDOW] - marks[from]) / WINDOW) * 1_000);
       }
-      run.spent += performance.now() - since;
-      // The first round warms up, unless it has eaten the whole budget.
+      run.spent += performance.now() - startedAt;
+      // The first round warms up, unless it used the whole budget.
       if (round > 0 || run.spent > budgetMs) run.times.push(...times);
     }
   }
