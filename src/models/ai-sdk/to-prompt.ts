@@ -145,17 +145,52 @@ interface PromptOptions {
   readonly found: ReadonlySet<string>;
 }
 
-/** Converts the messages of a request for an AI SDK model. */
+/** The prompt of an earlier request. It grows with its history: a copy would cost more than the new messages. */
+interface KnownPrompt extends PromptOptions {
+  readonly prompt: LanguageModelV4Message[];
+  readonly messages: Message[];
+  /** By index of the message; only for messages of the application, which may replace their content in place. */
+  readonly contents: unknown[];
+  /** Lengths of the prompt after each message. */
+  readonly ends: number[];
+}
+
+/** By the first message of a history: a request usually continues the previous one. */
+const knownPrompts = new WeakMap<Message, KnownPrompt>();
+
+/** Converts the messages of a request for an AI SDK model; messages of the previous request are not converted again. */
 export async function toPrompt(
   messages: readonly Message[],
   { model, key, found }: PromptOptions,
 ): Promise<LanguageModelV4Message[]> {
-  const prompt: LanguageModelV4Message[] = [];
-  for (const [index, message] of messages.entries())
+  const [first] = messages;
+  if (first === undefined) return [];
+  const known = knownPrompts.get(first);
+  // A concurrent request must not change the same prompt.
+  knownPrompts.delete(first);
+  const isSameTarget = known?.model === model && known.key === key && hasSameNames(known.found, found);
+  const current: KnownPrompt = isSameTarget
+    ? known
+    : { model, key, found, prompt: [], messages: [], contents: [], ends: [] };
+  const { prompt, messages: converted, contents, ends } = current;
+  let same = 0;
+  while (
+    same < converted.length &&
+    converted[same] === messages[same] &&
+    (contents[same] === undefined || contents[same] === messages[same]?.content)
+  )
+    same += 1;
+  // All results of one assistant message form one message.
+  while (same > 0 && messages[same]?.role === 'tool') same -= 1;
+  if (same < converted.length) {
+    for (const list of [converted, contents, ends]) list.length = same;
+    prompt.length = ends.at(-1) ?? 0;
+  }
+  for (let index = same; index < messages.length; index += 1) {
+    const message = messages[index] as Message;
     if (message.role === 'tool') {
       const part = resultPart(message, found, toolOf(messages, index, message.tool_call_id));
-      const last = prompt.at(-1);
-      // All results of one assistant message form one message.
+      const last = messages[index - 1]?.role === 'tool' ? prompt.at(-1) : undefined;
       if (last?.role === 'tool') last.content.push(part);
       else prompt.push({ role: 'tool', content: [part] });
     } else if (message.role === 'assistant') {
@@ -165,7 +200,16 @@ export async function toPrompt(
     } else if (message.role === 'user')
       prompt.push({ role: 'user', content: await userParts(message, model) });
     else prompt.push({ role: 'system', content: message.content });
-  return prompt;
+    converted.push(message);
+    contents.push(message.role === 'assistant' || message.role === 'tool' ? undefined : message.content);
+    ends.push(prompt.length);
+  }
+  knownPrompts.set(first, current);
+  return prompt.slice();
+}
+
+function hasSameNames(known: ReadonlySet<string>, found: ReadonlySet<string>): boolean {
+  return known.size === found.size && [...found].every((name) => known.has(name));
 }
 
 /** The name of the tool whose result this is: its call is in an earlier message. */

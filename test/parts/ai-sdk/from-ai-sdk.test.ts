@@ -292,6 +292,75 @@ describe('fromAiSdk: requests', () => {
   });
 });
 
+describe('fromAiSdk: requests that continue a conversation', () => {
+  const call = (id: string) =>
+    ({ id, type: 'function', function: { name: 'weather', arguments: '{}' } }) as const;
+  const calls: Message = { role: 'assistant', content: null, tool_calls: [call('c1'), call('c2')] };
+  const answer = (id: string, content: string): Message => ({ role: 'tool', tool_call_id: id, content });
+
+  /** The prompts of the same requests, each sent by a provider and with messages that were not used before. */
+  async function separatePrompts(histories: readonly (readonly Message[])[]) {
+    const model = modelOf();
+    for (const messages of histories)
+      await fromAiSdk(model).chat({ ...REQUEST, messages: structuredClone(messages) });
+    return model.doGenerateCalls.map(({ prompt }) => prompt);
+  }
+
+  test('fromAiSdk converts each message once, although every request contains all earlier messages', async () => {
+    let conversions = 0;
+    const reply: Message = {
+      role: 'assistant',
+      content: 'Hello',
+      get providerItems() {
+        conversions += 1;
+        return undefined;
+      },
+    };
+    const provider = fromAiSdk(modelOf());
+    const messages: Message[] = [{ ...HI }, reply];
+    for (let turn = 0; turn < 3; turn += 1) {
+      messages.push({ ...HI });
+      await provider.chat({ ...REQUEST, messages });
+    }
+    expect(conversions).toBe(1);
+  });
+
+  test('fromAiSdk sends a changed history as if no request had preceded it', async () => {
+    const hi = { ...HI } as { role: 'user'; content: string };
+    const one = answer('c1', 'sunny');
+    const histories: Message[][] = [
+      [hi, calls, one],
+      [hi, calls, one, answer('c2', 'rainy')],
+      [hi, calls, one, answer('c2', 'windy'), HI],
+      [hi, HI],
+      [hi, { role: 'assistant', content: '' }, HI],
+      [hi],
+    ];
+    const model = modelOf();
+    const provider = fromAiSdk(model);
+    for (const messages of histories) await provider.chat({ ...REQUEST, messages });
+    expect(model.doGenerateCalls.map(({ prompt }) => prompt)).toEqual(await separatePrompts(histories));
+    hi.content = 'Edited';
+    await provider.chat({ ...REQUEST, messages: [hi, HI] });
+    expect(model.doGenerateCalls.at(-1)?.prompt[0]?.content).toEqual([{ type: 'text', text: 'Edited' }]);
+  });
+
+  test('fromAiSdk converts the same history separately for concurrent requests and for each model', async () => {
+    const models = [
+      modelOf(),
+      new MockLanguageModelV4({ modelId: MODEL, provider: 'other', doGenerate: result() }),
+    ];
+    const messages = [{ ...HI }, calls, answer('c1', 'sunny'), answer('c2', 'rainy')];
+    const providers = models.map((model) => fromAiSdk(model));
+    await Promise.all(
+      providers.flatMap((provider) => [1, 2].map(() => provider.chat({ ...REQUEST, messages }))),
+    );
+    const [[expected] = []] = [await separatePrompts([messages])];
+    for (const { doGenerateCalls } of models)
+      expect(doGenerateCalls.map(({ prompt }) => prompt)).toEqual([expected, expected]);
+  });
+});
+
 describe('fromAiSdk: replies', () => {
   test('fromAiSdk returns text, calls, finish reason and usage, and stores no items if none are needed', async () => {
     const call = {
