@@ -8,13 +8,13 @@ import { isRecord, keyOfStep, pointerStep } from '../../core/kernel/json.js';
 import {
   ADDRESS,
   either,
+  FILLED_TEXT,
   FUNCTION,
   HEADERS,
   instanceOf,
   LIST,
+  type OptionRule,
   optionTable,
-  RECORD,
-  secret,
   TEXT,
 } from '../../core/kernel/options.js';
 import { defineTool } from '../../tools/discovery/define-tool.js';
@@ -39,9 +39,34 @@ export interface OpenApiOptions {
   readonly web?: WebAccess;
 }
 
+/** An unset variable must not be sent as the text `undefined`. Errors name the credentials, never their values. */
+const CREDENTIALS: OptionRule = {
+  accepts: (value) => isRecord(value) && Object.values(value).every(isAuthSource),
+  fix: "{ api_key: 'k-1' }",
+  isSecret: true,
+  explain: (value, option) =>
+    Object.entries(isRecord(value) ? value : {})
+      .filter(([, source]) => !isAuthSource(source))
+      .map(([name, source]) => ({
+        option: `${option}.${name}`,
+        problem: `${option}.${name} is ${typeof source === 'string' ? 'empty' : typeOf(source)}`,
+        fix: `${option}.${name}: a token, or a function that returns it`,
+      })),
+};
+
+function isAuthSource(source: unknown): boolean {
+  return FILLED_TEXT.accepts(source) || FUNCTION.accepts(source);
+}
+
+/** The type of a value, for messages that must not contain it. */
+function typeOf(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  return Array.isArray(value) ? 'a list' : `a ${typeof value}`;
+}
+
 const OPTIONS = optionTable<OpenApiOptions>('toolsFromOpenApi', {
   server: ADDRESS,
-  auth: secret(RECORD),
+  auth: CREDENTIALS,
   include: either(LIST, FUNCTION),
   prefix: TEXT,
   headers: HEADERS,
@@ -78,7 +103,7 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
   const schemas = included.map((operation) => operationSchema(operation, document));
   const noServer = server === '' ? 'the document names no server' : `the server ${server} is not a valid URL`;
   const wrong = [
-    ...faults.filter(({ where }) => places.includes(where) || where.startsWith('#')),
+    ...faults.filter(({ where }) => places.includes(where)),
     ...(options.include === undefined ? misplaced : []),
     ...new Map(schemas.flatMap(({ faults }) => faults).map((fault) => [fault.where, fault])).values(),
     ...missing(included, options),
@@ -173,7 +198,9 @@ function toolOf(operation: Operation, { name, schema, plan, caller }: ToolPlan):
       const credentials = await Promise.all(
         schemes.map(async ({ name, how }) => {
           const source = auth[name] as AuthSource;
-          return { ...how, value: typeof source === 'function' ? await source(context) : source };
+          const value = typeof source === 'function' ? await source(context) : source;
+          if (!FILLED_TEXT.accepts(value)) throw new Error(`There is no credential for '${name}'.`);
+          return { ...how, value };
         }),
       );
       const request = buildRequest({ operation, plan, args, server, credentials, headers });
@@ -559,8 +586,8 @@ function readDocument(document: JsonObject): ReadDocument {
   const paths = isRecord(document.paths) ? document.paths : {};
   const misplaced: AuthorFault[] = [];
   const operations = Object.entries(paths).flatMap(([path, item]) => {
-    const shared = reader.follow(item);
-    // A broken reference is reported elsewhere, and `x-…` are extensions.
+    const shared = reader.follow(item, path, misplaced);
+    // A broken reference is already reported, and `x-…` are extensions.
     if (!isRecord(shared)) {
       if (shared !== undefined && !path.startsWith('x-')) misplaced.push(noObject(path, shared));
       return [];
@@ -576,8 +603,11 @@ function readDocument(document: JsonObject): ReadDocument {
 }
 
 function noObject(where: string, given: unknown): AuthorFault {
-  const what = given === null ? 'null' : Array.isArray(given) ? 'a list' : `a ${typeof given}`;
-  return { where, problem: `it is ${what}, not an object`, fix: 'fix the document, or leave it out' };
+  return {
+    where,
+    problem: `it is ${typeOf(given)}, not an object`,
+    fix: 'fix the document, or leave it out',
+  };
 }
 
 function serverIn({ servers }: JsonObject): string | undefined {
@@ -603,12 +633,13 @@ class DocumentReader {
     readonly faults: AuthorFault[],
   ) {}
 
-  /** The target of a `$ref`; other values unchanged. */
-  follow(value: unknown): unknown {
+  /** The target of a `$ref`; other values unchanged. A broken reference is a fault at `where`. */
+  follow(value: unknown, where: string, faults = this.faults): unknown {
     if (!isRecord(value) || typeof value.$ref !== 'string') return value;
     const target = targetOf(this.document, value.$ref);
     if (!('fault' in target)) return target.value;
-    this.faults.push(target.fault);
+    const { where: reference, problem, fix } = target.fault;
+    faults.push({ where, problem: `it refers to '${reference}': ${problem}`, fix });
     return undefined;
   }
 
@@ -643,7 +674,7 @@ class DocumentReader {
   #parameters(lists: readonly unknown[], where: string): readonly OperationParameter[] {
     const parameters = new Map<string, OperationParameter>();
     for (const given of lists.flatMap((list) => (Array.isArray(list) ? list : []))) {
-      const parameter = this.follow(given);
+      const parameter = this.follow(given, where);
       if (!isRecord(parameter) || typeof parameter.name !== 'string' || !PLACES.has(parameter.in)) {
         this.#fault(where, 'it has a parameter without `name` and `in`', 'fix the document');
         continue;
@@ -671,13 +702,13 @@ class DocumentReader {
   }
 
   #body(given: unknown, where: string): OperationBody | undefined {
-    const body = this.follow(given);
+    const body = this.follow(given, where);
     if (!isRecord(body)) return undefined;
     const content = isRecord(body.content) ? body.content : {};
     for (const wanted of BODY_TYPES) {
       const type = Object.keys(content).find((key) => wanted.test(key));
       if (type === undefined) continue;
-      const media = this.follow(content[type]);
+      const media = this.follow(content[type], where);
       const schema = isRecord(media) ? (media.schema ?? {}) : {};
       return { type, isRequired: body.required === true, description: textOf(body.description), schema };
     }
@@ -689,7 +720,7 @@ class DocumentReader {
 
   #scheme(name: string, where: string): readonly SecurityScheme[] {
     const part = encodeURIComponent(pointerStep(name));
-    const scheme = this.follow(lookUp(this.document, `#/components/securitySchemes/${part}`));
+    const scheme = this.follow(lookUp(this.document, `#/components/securitySchemes/${part}`), where);
     const how = isRecord(scheme) ? howOf(scheme) : undefined;
     if (how !== undefined) return [{ name, how }];
     const fix = 'apiKey, http (bearer, basic), oauth2 or openIdConnect';

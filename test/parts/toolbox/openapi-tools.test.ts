@@ -321,6 +321,26 @@ describe('requests of toolsFromOpenApi', () => {
     expect(await sent([{}], {})).toEqual(['/v1/x', undefined]);
   });
 
+  test('a credential that is missing is refused, and never sent as a text', async () => {
+    const components = { securitySchemes: { api_key: { type: 'http', scheme: 'bearer' } } };
+    const paths = { '/x': { get: { operationId: 'call', security: [{ api_key: [] }] } } };
+    for (const [source, problem] of [
+      [undefined, 'auth.api_key is undefined'],
+      [null, 'auth.api_key is null'],
+      ['', 'auth.api_key is empty'],
+      [7, 'auth.api_key is a number'],
+    ])
+      expect(() => registryOf(paths, { components }, { auth: { api_key: source as never } })).toThrow(
+        expect.objectContaining({ code: 521, message: expect.stringContaining(String(problem)) }),
+      );
+    for (const value of [undefined, null, ' ']) {
+      const registry = registryOf(paths, { components }, { auth: { api_key: async () => value as never } });
+      const { isError, forLLM } = await registry.execute('call', {});
+      expect([isError, forLLM]).toEqual([true, expect.stringContaining("no credential for 'api_key'")]);
+    }
+    expect(heard).toEqual([]);
+  });
+
   test('an error response is returned with its status and body', async () => {
     answer = { status: 422, body: '{"error":"no such item"}' };
     const { isError, forLLM } = await registryOf({ '/x': { get: { operationId: 'call' } } }).execute(
@@ -384,13 +404,30 @@ describe('errors of toolsFromOpenApi', () => {
     };
     const components = { securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'k' } } };
     expect(faultsOf(documentOf(paths, { components }), { include: ['a', 'b', 'c', 'd'] })).toEqual([
-      '#/components/parameters/none: its target is not in the document',
+      "GET /a: it refers to '#/components/parameters/none': its target is not in the document",
       'GET /a: it has a parameter without `name` and `in`',
       'GET /a: it has a parameter without `name` and `in`',
       'POST /a: its request body accepts multipart/form-data; only JSON, forms and text are supported',
       "include 'd': no operation has this id",
       'c: it needs a credential that auth does not have',
     ]);
+  });
+
+  test('references to other files are reported, of a path only if all operations are included', () => {
+    const paths = {
+      '/a': { $ref: 'other.json#/a' },
+      '/b': {
+        get: { operationId: 'b', parameters: [id] },
+        post: { operationId: 'c', requestBody: { $ref: 'other.json#/body' } },
+      },
+    };
+    const body = "POST /b: it refers to 'other.json#/body': its target is not in the document";
+    expect(faultsOf(documentOf(paths))).toEqual([
+      body,
+      "/a: it refers to 'other.json#/a': its target is not in the document",
+    ]);
+    expect(faultsOf(documentOf(paths), { include: ['c'] })).toEqual([body]);
+    expect(faultsOf(documentOf(paths), { include: ['b'] })).toEqual([]);
   });
 
   test('throws for a value that is not a document, a document without a server and unknown options', () => {
