@@ -11,6 +11,17 @@ export function isRecord(value: unknown): value is Fields {
   return isObject(value) && !Array.isArray(value);
 }
 
+/**
+ * A field that must be a text.
+ *
+ * @throws TypeError if it is missing or something else.
+ */
+export function requiredText(fields: Fields, name: string): string {
+  const value = fields[name];
+  if (typeof value !== 'string') throw new TypeError(`its argument '${name}' is not a text`);
+  return value;
+}
+
 /** An object with the fields that a test accepts. */
 export function filterFields<Value>(
   fields: Readonly<Record<string, Value>>,

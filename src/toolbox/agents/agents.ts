@@ -462,8 +462,8 @@ export class AgentTools {
     timeoutMs: Number.POSITIVE_INFINITY,
   })
   delegate(
-    @Param({ description: AGENT_NAME, required: true }) agent: string,
-    @Param({ description: TASK, required: true, minLength: 1 }) task: string,
+    @Param({ name: 'agent', description: AGENT_NAME, required: true }) agent: string,
+    @Param({ name: 'task', description: TASK, required: true, minLength: 1 }) task: string,
     context: ToolContext,
   ): Promise<ToolResult> {
     return this.agents.delegate({ agent, task }, context);
@@ -476,8 +476,8 @@ export class AgentTools {
     timeoutMs: Number.POSITIVE_INFINITY,
   })
   async spawnAgent(
-    @Param({ description: AGENT_NAME, required: true }) agent: string,
-    @Param({ description: TASK, required: true, minLength: 1 }) task: string,
+    @Param({ name: 'agent', description: AGENT_NAME, required: true }) agent: string,
+    @Param({ name: 'task', description: TASK, required: true, minLength: 1 }) task: string,
     context: ToolContext,
   ): Promise<ToolResult> {
     return this.agents.spawn({ agent, task }, context);
@@ -496,7 +496,10 @@ export class AgentTools {
     description: 'Get the status of an agent that you have started, and its answer if it has ended.',
     annotations: { title: 'Agent status', readOnly: true },
   })
-  agentStatus(@Param({ description: ID, required: true }) id: string, context?: ToolContext): ToolResult {
+  agentStatus(
+    @Param({ name: 'id', description: ID, required: true }) id: string,
+    context?: ToolContext,
+  ): ToolResult {
     return this.agents.statusOf(id, context);
   }
 
@@ -504,7 +507,10 @@ export class AgentTools {
     description: 'Cancel an agent that you have started.',
     annotations: { title: 'Cancel agent', destructive: true, idempotent: true },
   })
-  cancelAgent(@Param({ description: ID, required: true }) id: string, context?: ToolContext): ToolResult {
+  cancelAgent(
+    @Param({ name: 'id', description: ID, required: true }) id: string,
+    context?: ToolContext,
+  ): ToolResult {
     return this.agents.cancel(id, context);
   }
 }
@@ -743,8 +749,9 @@ export class HandOffTools {
     sequential: true,
   })
   handOff(
-    @Param({ description: AGENT_NAME, required: true }) agent: string,
+    @Param({ name: 'agent', description: AGENT_NAME, required: true }) agent: string,
     @Param({
+      name: 'note',
       description: 'What the agent should know in addition to the conversation',
       required: true,
       minLength: 1,

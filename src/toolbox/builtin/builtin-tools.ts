@@ -33,14 +33,16 @@ const TIMEZONE_DESCRIPTION =
 export class BuiltinTools {
   /** The value of an arithmetic expression as text; throws an Error with the reason if there is no value. */
   @Tool({ description: CALCULATE_DESCRIPTION, annotations: { title: 'Calculate', readOnly: true } })
-  calculate(@Param({ description: EXPRESSION_DESCRIPTION, required: true }) expression: string): string {
+  calculate(
+    @Param({ name: 'expression', description: EXPRESSION_DESCRIPTION, required: true }) expression: string,
+  ): string {
     return formatNumber(evaluateExpression(expression));
   }
 
   /** The time in a zone; throws an Error if the zone is unknown. */
   @Tool({ description: TIME_DESCRIPTION, annotations: { title: 'Current time', readOnly: true } })
   getCurrentTime(
-    @Param({ description: TIMEZONE_DESCRIPTION, required: false }) timezone?: string,
+    @Param({ name: 'timezone', description: TIMEZONE_DESCRIPTION, required: false }) timezone?: string,
   ): ToolResult {
     return currentTime(this.now(), timezone);
   }

@@ -5,6 +5,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import type { ResourceAccess } from '../../core/contract/touch.js';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
+import { requiredText } from '../../core/kernel/json.js';
 import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import { ifPossible } from '../paths/folder-path.js';
 import { globMatcher } from '../paths/glob.js';
@@ -97,19 +98,20 @@ export class FileTools {
     description:
       'Read a file: its version, and its lines, each after its number and a tab. Images are shown. Continue a long file with fromLine, and a long line with fromByte.',
     annotations: { title: 'Read file', readOnly: true },
-    touches: 'pathRead',
+    touches: 'fileRead',
   })
   readFile(
-    @Param({ description: PATH, required: true }) path: string,
-    @Param({ description: 'First line to read, starting at 1', ...FROM_ONE }) fromLine = 1,
-    @Param({ description: 'Number of lines', ...FROM_ONE, required: false }) lines?: number,
+    @Param({ name: 'path', description: PATH, required: true }) path: string,
+    @Param({ name: 'fromLine', description: 'First line to read, starting at 1', ...FROM_ONE }) fromLine = 1,
+    @Param({ name: 'lines', description: 'Number of lines', ...FROM_ONE, required: false }) lines?: number,
     @Param({
+      name: 'fromByte',
       description: 'First byte to read, starting at 0; the file is then read by bytes instead of lines',
       ...FROM_ZERO,
       required: false,
     })
     fromByte?: number,
-    @Param({ description: 'Number of bytes', ...FROM_ONE, required: false }) bytes?: number,
+    @Param({ name: 'bytes', description: 'Number of bytes', ...FROM_ONE, required: false }) bytes?: number,
   ): Promise<ToolResult> {
     const { limits } = this;
     if (fromByte === undefined && bytes === undefined)
@@ -132,7 +134,7 @@ export class FileTools {
     touches: 'pathRead',
   })
   listFiles(
-    @Param({ description: 'Path of the folder; default: the root folder' }) path = '.',
+    @Param({ name: 'path', description: 'Path of the folder; default: the root folder' }) path = '.',
   ): Promise<string> {
     return describeFolder(this.files, path, this.limits.paths);
   }
@@ -144,10 +146,16 @@ export class FileTools {
     touches: 'folderRead',
   })
   async findFiles(
-    @Param({ description: 'Pattern relative to path, with * ? ** [a-z] {a,b}', required: true, minLength: 1 })
+    @Param({
+      name: 'pattern',
+      description: 'Pattern relative to path, with * ? ** [a-z] {a,b}',
+      required: true,
+      minLength: 1,
+    })
     pattern: string,
-    @Param({ description: 'Folder to search; default: the root folder' }) path = '.',
-    @Param({ description: 'Include files that .gitignore excludes' }) withIgnored = false,
+    @Param({ name: 'path', description: 'Folder to search; default: the root folder' }) path = '.',
+    @Param({ name: 'withIgnored', description: 'Include files that .gitignore excludes' })
+    withIgnored = false,
     context?: ToolContext,
   ): Promise<string> {
     const selection = { path, fits: globMatcher(pattern), withIgnored, signal: context?.signal };
@@ -161,22 +169,41 @@ export class FileTools {
     touches: 'folderRead',
   })
   async searchFiles(
-    @Param({ description: 'Text or regular expression to search for', required: true }) text: string,
-    @Param({ description: 'Whether text is a JavaScript regular expression, matched line by line' })
-    regex = false,
-    @Param({ description: 'Ignore the difference between upper and lower case' }) ignoreCase = false,
-    @Param({ description: 'Folder or file to search; default: the root folder' }) path = '.',
+    @Param({ name: 'text', description: 'Text or regular expression to search for', required: true })
+    text: string,
     @Param({
+      name: 'regex',
+      description: 'Whether text is a JavaScript regular expression, matched line by line',
+    })
+    regex = false,
+    @Param({ name: 'ignoreCase', description: 'Ignore the difference between upper and lower case' })
+    ignoreCase = false,
+    @Param({ name: 'path', description: 'Folder or file to search; default: the root folder' }) path = '.',
+    @Param({
+      name: 'files',
       description: 'Path pattern of the files to search, e.g. **/*.ts',
       required: false,
       type: () => String,
     })
     files?: string,
-    @Param({ description: 'Lines of context around each match', minimum: 0, maximum: 20, multipleOf: 1 })
+    @Param({
+      name: 'around',
+      description: 'Lines of context around each match',
+      minimum: 0,
+      maximum: 20,
+      multipleOf: 1,
+    })
     around = 0,
-    @Param({ description: 'Maximum number of matching lines', minimum: 1, maximum: 1000, multipleOf: 1 })
+    @Param({
+      name: 'most',
+      description: 'Maximum number of matching lines',
+      minimum: 1,
+      maximum: 1000,
+      multipleOf: 1,
+    })
     most = 100,
-    @Param({ description: 'Include files that .gitignore excludes' }) withIgnored = false,
+    @Param({ name: 'withIgnored', description: 'Include files that .gitignore excludes' })
+    withIgnored = false,
     context?: ToolContext,
   ): Promise<string> {
     return searchFiles(this.files, {
@@ -201,9 +228,9 @@ export class FileTools {
     preview: 'writePreviewed',
   })
   writeFile(
-    @Param({ description: PATH, required: true }) path: string,
-    @Param({ description: 'The whole text of the file', required: true }) text: string,
-    @Param({ description: VERSION, required: false }) version?: string,
+    @Param({ name: 'path', description: PATH, required: true }) path: string,
+    @Param({ name: 'text', description: 'The whole text of the file', required: true }) text: string,
+    @Param({ name: 'version', description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
     return this.change(`write ${path}`, this.planWrite({ path, text, version }));
   }
@@ -216,9 +243,10 @@ export class FileTools {
     preview: 'editPreviewed',
   })
   editFile(
-    @Param({ description: PATH, required: true }) path: string,
-    @Param({ description: 'The replacements', schema: EDITS, required: true }) edits: readonly TextEdit[],
-    @Param({ description: VERSION, required: false }) version?: string,
+    @Param({ name: 'path', description: PATH, required: true }) path: string,
+    @Param({ name: 'edits', description: 'The replacements', schema: EDITS, required: true })
+    edits: readonly TextEdit[],
+    @Param({ name: 'version', description: VERSION, required: false }) version?: string,
   ): Promise<ToolResult> {
     return this.change(`edit ${path}`, this.planEdit({ path, edits, version }));
   }
@@ -230,7 +258,9 @@ export class FileTools {
     touches: 'pathsPatched',
     preview: 'patchPreviewed',
   })
-  patchFiles(@Param({ description: 'The patch', required: true }) patch: string): Promise<ToolResult> {
+  patchFiles(
+    @Param({ name: 'patch', description: 'The patch', required: true }) patch: string,
+  ): Promise<ToolResult> {
     return this.change('patch files', this.planPatch({ patch }));
   }
 
@@ -240,8 +270,8 @@ export class FileTools {
     touches: 'pathsMoved',
   })
   moveFile(
-    @Param({ description: 'Current path', required: true }) from: string,
-    @Param({ description: 'New path', required: true }) to: string,
+    @Param({ name: 'from', description: 'Current path', required: true }) from: string,
+    @Param({ name: 'to', description: 'New path', required: true }) to: string,
   ): Promise<string> {
     return this.inTurn(async () => {
       await this.files.move(from, to);
@@ -255,8 +285,11 @@ export class FileTools {
     touches: 'pathWritten',
   })
   deleteFile(
-    @Param({ description: PATH, required: true }) path: string,
-    @Param({ description: 'Delete a folder with its contents; otherwise the folder must be empty' })
+    @Param({ name: 'path', description: PATH, required: true }) path: string,
+    @Param({
+      name: 'withContents',
+      description: 'Delete a folder with its contents; otherwise the folder must be empty',
+    })
     withContents = false,
   ): Promise<string> {
     return this.inTurn(async () => {
@@ -314,6 +347,11 @@ export class FileTools {
     return preview(this.planPatch(args)(this.files));
   }
 
+  /** Access of a call that reads one file. */
+  protected fileRead(args: JsonObject): Promise<readonly ResourceAccess[]> {
+    return this.pathRead({ path: requiredText(args, 'path') });
+  }
+
   /** Access of a call that reads one path. */
   protected pathRead({ path = '.' }: JsonObject): Promise<readonly ResourceAccess[]> {
     return this.touched('read', path, 'alone');
@@ -325,21 +363,22 @@ export class FileTools {
   }
 
   /** Access of a call that writes one path. */
-  protected pathWritten({ path }: JsonObject): Promise<readonly ResourceAccess[]> {
-    return this.touched('write', path, 'with contents');
+  protected pathWritten(args: JsonObject): Promise<readonly ResourceAccess[]> {
+    return this.touched('write', requiredText(args, 'path'), 'with contents');
   }
 
   /** Access of a move. */
-  protected async pathsMoved({ from, to }: JsonObject): Promise<readonly ResourceAccess[]> {
+  protected async pathsMoved(args: JsonObject): Promise<readonly ResourceAccess[]> {
     return [
-      ...(await this.touched('write', from, 'with contents')),
-      ...(await this.touched('write', to, 'alone')),
+      ...(await this.touched('write', requiredText(args, 'from'), 'with contents')),
+      ...(await this.touched('write', requiredText(args, 'to'), 'alone')),
     ];
   }
 
   /** Access of a patch. */
-  protected async pathsPatched({ patch }: JsonObject): Promise<readonly ResourceAccess[]> {
-    const files = ifPossible(() => readPatch(String(patch))) ?? [];
+  protected async pathsPatched(args: JsonObject): Promise<readonly ResourceAccess[]> {
+    const patch = requiredText(args, 'patch');
+    const files = ifPossible(() => readPatch(patch)) ?? [];
     const paths = files.flatMap(({ from, to }) => [from, to]).filter((path) => path !== undefined);
     const touched = [...new Set(paths)].map((path) => this.touched('write', path, 'alone'));
     return (await Promise.all(touched)).flat();

@@ -328,12 +328,12 @@ export class ScheduleTools {
     touches: 'touchesOfNew',
   })
   async schedulePrompt(
-    @Param({ ...PROMPT_TEXT, required: true }) text: string,
-    @Param(AT) at?: string,
-    @Param(IN_MINUTES) inMinutes?: number,
-    @Param(EVERY_MINUTES) everyMinutes?: number,
-    @Param(CRON) cron?: string,
-    @Param(ZONE) timeZone?: string,
+    @Param({ name: 'text', ...PROMPT_TEXT, required: true }) text: string,
+    @Param({ name: 'at', ...AT }) at?: string,
+    @Param({ name: 'inMinutes', ...IN_MINUTES }) inMinutes?: number,
+    @Param({ name: 'everyMinutes', ...EVERY_MINUTES }) everyMinutes?: number,
+    @Param({ name: 'cron', ...CRON }) cron?: string,
+    @Param({ name: 'timeZone', ...ZONE }) timeZone?: string,
     context?: ToolContext,
   ): Promise<ToolResult> {
     const of = ownerOf(context);
@@ -375,7 +375,8 @@ export class ScheduleTools {
     touches: 'touchesOfEnd',
   })
   async cancelSchedule(
-    @Param({ description: 'Id of the schedule, as returned by list_schedules', required: true }) id: string,
+    @Param({ name: 'id', description: 'Id of the schedule, as returned by list_schedules', required: true })
+    id: string,
     context?: ToolContext,
   ): Promise<ToolResult> {
     const of = ownerOf(context);

@@ -5,6 +5,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { errorResult, ToolResult, toolResult } from '../../core/contract/tool-result.js';
 import type { ResourceAccess } from '../../core/contract/touch.js';
 import { onAbort } from '../../core/kernel/async.js';
+import { requiredText } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import { type CommandPlace, commandAccess, readOnlyText } from './command-access.js';
@@ -69,17 +70,23 @@ export class ShellTools {
     touches: 'commandTouched',
   })
   async runCommand(
-    @Param({ description: 'The Bash command', required: true, minLength: 1 }) command: string,
-    @Param({ description: 'Folder to run it in, relative to the root folder; default: the root folder' })
+    @Param({ name: 'command', description: 'The Bash command', required: true, minLength: 1 })
+    command: string,
+    @Param({
+      name: 'folder',
+      description: 'Folder to run it in, relative to the root folder; default: the root folder',
+    })
     folder = '.',
     @Param({
+      name: 'seconds',
       description: 'Seconds after which the command is stopped',
       type: () => Number,
       minimum: 1,
       required: false,
     })
     seconds?: number,
-    @Param({ description: 'Start the command without waiting for its end' }) background = false,
+    @Param({ name: 'background', description: 'Start the command without waiting for its end' })
+    background = false,
     context?: ToolContext,
   ): Promise<ToolResult> {
     const { limits, shell } = this;
@@ -128,8 +135,8 @@ export class ShellTools {
     touches: 'nothingTouched',
   })
   commandOutput(
-    @Param({ description: ID, required: true }) id: string,
-    @Param({ description: 'Return all stored output, from the beginning' }) all = false,
+    @Param({ name: 'id', description: ID, required: true }) id: string,
+    @Param({ name: 'all', description: 'Return all stored output, from the beginning' }) all = false,
     context?: ToolContext,
   ): ToolResult {
     const found = this.#commandsOf(context).find((one) => one.id === id);
@@ -146,7 +153,7 @@ export class ShellTools {
     touches: 'nothingTouched',
   })
   async killCommand(
-    @Param({ description: ID, required: true }) id: string,
+    @Param({ name: 'id', description: ID, required: true }) id: string,
     context?: ToolContext,
   ): Promise<ToolResult> {
     const found = this.#commandsOf(context).find((one) => one.id === id);
@@ -164,8 +171,9 @@ export class ShellTools {
   }
 
   /** The access of a command. */
-  protected commandTouched({ command, folder = '.' }: JsonObject): readonly ResourceAccess[] {
-    return commandAccess(String(command), this.#place(String(folder)));
+  protected commandTouched(args: JsonObject): readonly ResourceAccess[] {
+    const { folder = '.' } = args;
+    return commandAccess(requiredText(args, 'command'), this.#place(String(folder)));
   }
 
   /** The policy decided about a background command when it started. */

@@ -81,7 +81,8 @@ export class TaskTools {
     touches: 'touchesNothing',
   })
   async writeTasks(
-    @Param({ description: 'All tasks, in order', schema: TASKS, required: true }) tasks: readonly TaskItem[],
+    @Param({ name: 'tasks', description: 'All tasks, in order', schema: TASKS, required: true })
+    tasks: readonly TaskItem[],
     context?: ToolContext,
   ): Promise<ToolResult> {
     await this.lists.write(keyOf(context), tasks);
@@ -123,6 +124,7 @@ export class MessageTools {
   })
   sendMessage(
     @Param({
+      name: 'text',
       description: 'The message, as the user reads it',
       required: true,
       minLength: 1,

@@ -5,7 +5,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import type { ResourceAccess } from '../../core/contract/touch.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
-import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { isRecord, parsedJson, requiredText } from '../../core/kernel/json.js';
 import { ADDRESS, HEADERS, MILLISECONDS, optionTable, required } from '../../core/kernel/options.js';
 import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import { WebAccess, type WebAccessOptions, WebFault, type WebResponse } from '../network/web-access.js';
@@ -120,10 +120,17 @@ export class WebTools {
     touches: 'pageOpened',
   })
   async fetch(
-    @Param({ description: 'The URL, e.g. https://example.com/page', required: true }) url: string,
-    @Param({ description: 'First character to return, to continue a long page', minimum: 0, multipleOf: 1 })
+    @Param({ name: 'url', description: 'The URL, e.g. https://example.com/page', required: true })
+    url: string,
+    @Param({
+      name: 'from',
+      description: 'First character to return, to continue a long page',
+      minimum: 0,
+      multipleOf: 1,
+    })
     from = 0,
     @Param({
+      name: 'most',
       description: 'Maximum number of characters',
       minimum: 1,
       maximum: 100_000,
@@ -143,8 +150,8 @@ export class WebTools {
   }
 
   /** The access of a call. The tool itself refuses an invalid address. */
-  protected pageOpened({ url }: JsonObject): readonly ResourceAccess[] {
-    return [{ action: 'open', url: String(url) }];
+  protected pageOpened(args: JsonObject): readonly ResourceAccess[] {
+    return [{ action: 'open', url: requiredText(args, 'url') }];
   }
 }
 
@@ -197,8 +204,9 @@ export class WebSearchTools {
     annotations: { title: 'Search the web', readOnly: true, openWorld: true },
   })
   async search(
-    @Param({ description: 'The search query', required: true, minLength: 1 }) query: string,
+    @Param({ name: 'query', description: 'The search query', required: true, minLength: 1 }) query: string,
     @Param({
+      name: 'limit',
       description: 'Maximum number of results',
       type: () => Number,
       minimum: 1,

@@ -305,7 +305,8 @@ function minifiedNames(
   const names: string[] = [];
   for (const parameter of inferredParameters(options, facts)) {
     const { records, parsed } = parameter;
-    const isProperty = records.length === 0 || records[0]?.role === 'property';
+    const isArguments = records[0]?.role === 'arguments';
+    const isProperty = !isArguments && injectedBinding(parameter) === undefined;
     if (isProperty && paramOptions(parameter)?.name === undefined && parsed?.name !== undefined)
       names.push(parsed.name);
   }

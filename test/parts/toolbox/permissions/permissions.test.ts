@@ -19,6 +19,7 @@ import {
   rulesOfYes,
 } from 'toolwright/toolbox/permissions';
 import { shellTools } from 'toolwright/toolbox/shell';
+import { webTools } from 'toolwright/toolbox/web';
 import { newFolder } from '../files/folders.js';
 
 /** Returns the verdict on a call that accesses these resources. */
@@ -401,6 +402,27 @@ describe('Permissions', () => {
       const { isError } = await new ToolRegistry({ policy }).register(tool).execute('x', {});
       expect(isError).toBe(true);
     }
+  });
+
+  const packageTools = new Map(
+    [...fileTools(new MemoryFileSystem()), ...shellTools({ folder: process.cwd() }), ...webTools()].map(
+      (tool) => [tool.name, tool],
+    ),
+  );
+  test.each([
+    'read_file',
+    'write_file',
+    'edit_file',
+    'patch_files',
+    'move_file',
+    'delete_file',
+    'run_command',
+    'web_fetch',
+  ])('the access of a call of %s under other names of arguments is unknown, and asks', async (name) => {
+    const permissions = new Permissions({ mode: 'auto' });
+    const tool = packageTools.get(name);
+    const verdict = await permissions.explain({ tool, arguments: { t: 'a' }, context: {} } as never);
+    expect(verdict).toMatchObject({ decision: 'ask', reasons: [{ touch: { action: 'unknown' } }] });
   });
 
   test('suspends a run with the reason, and refuses a denied call', async () => {
