@@ -291,7 +291,7 @@ describe('agentAsTool', () => {
     const failing = new ToolRegistry().register(agent([]));
     expect(await failing.execute('data', { task: 'x' })).toMatchObject({
       isError: true,
-      forLLM: expect.stringContaining("The agent 'data' did not end"),
+      forLLM: expect.stringContaining("The agent 'data' did not finish"),
     });
   });
 

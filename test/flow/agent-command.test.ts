@@ -186,14 +186,14 @@ describe('toolwright agent', () => {
     const args = ['--url', server.baseURL, '--model', 'm', '--mode', 'auto'];
     await killedInCall(place, args);
     const piped = await run(place, [...args, '--continue'], []);
-    expect(piped.stdout).toContain('It is not known whether it was done.');
+    expect(piped.stdout).toContain('It is not known whether it was executed.');
     expect(piped.stdout).not.toContain('refused');
     // Also if the question was shown, and the input ended without an answer.
     const other = newPlace();
     await killedInCall(other, args);
     const asked = await run(other, [...args, '--interactive', '--continue'], []);
     expect(asked.stderr).toContain('Was run_command');
-    expect(asked.stdout).toContain('It is not known whether it was done.');
+    expect(asked.stdout).toContain('It is not known whether it was executed.');
     expect([textOf(place, 'here'), textOf(other, 'here')]).toEqual(['once\n', 'once\n']);
   });
 

@@ -68,7 +68,7 @@ describe('resumeToolLoop', () => {
       resumeToolLoop(config, run.state, [{ id, approved: false, reason: { why: 'no' } } as never]),
     ).rejects.toMatchObject({
       name: 'InvalidAnswer',
-      message: expect.stringContaining('`reason` is not text'),
+      message: expect.stringContaining('`reason` is not a string'),
     });
     expect((await resumeToolLoop(config, run.state, [{ id, approved: true }])).status).toBe('completed');
     expect(ran).toHaveLength(1);

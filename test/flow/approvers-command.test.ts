@@ -90,7 +90,7 @@ describe('toolwright runs answer', () => {
       ),
     );
     expect(await answer('--approve', '--by', '{"user":"u1"}')).toEqual(
-      fault(1, /only by somebody else than the owner/),
+      fault(1, /only by a user who is not the owner/),
     );
     expect(await store.load('r1')).toMatchObject({ pending: [{ tool: 'refund' }] });
     expect(await answer('--approve', '--by', 'u1')).toEqual(
@@ -144,7 +144,7 @@ describe('toolwright runs answer', () => {
     expect((await show()).stdout).toMatch(/ outcome refund .* approver: not-the-owner\n/);
     const again = await answer('--not-done', '--by', '{"user":"u1"}');
     expect(again).toEqual(
-      fault(1, /can be reported as done or not done only by somebody else than the owner/),
+      fault(1, /can be reported as done or not done only by a user who is not the owner/),
     );
     expect(await answer('--not-done')).toEqual(fault(2, /set --by to the person who answers/));
     expect(await answer('--done', '"refunded"', '--by', '{"user":"u1"}')).toEqual(again);
@@ -164,7 +164,7 @@ describe('toolwright runs answer', () => {
     const by = (role: string) => ['--approve', '--by', `{"role":"${role}"}`];
     expect(await answer(...by('clerk'))).toEqual(fault(2, /'refund' decides with a function.*--module/));
     expect(await answer(...by('cook'), '--module', 'worker.mjs')).toEqual(
-      fault(1, /only by those whom its tool accepts/),
+      fault(1, /only by a user whom its tool accepts/),
     );
     expect(await answer(...by('clerk'), '--module', 'worker.mjs')).toMatchObject({ exitCode: 0 });
   });

@@ -74,7 +74,7 @@ describe('approval.approver', () => {
       const resumed = resumeToolLoop(config, run.state, yes(run.pending), { scope, answeredBy });
       await expect(resumed).rejects.toMatchObject({
         ...REFUSED,
-        message: expect.stringMatching(/'refund'.*can be approved only by somebody else than the owner/),
+        message: expect.stringMatching(/'refund'.*can be approved only by a user who is not the owner/),
       });
     }
     expect(ran).toEqual([]);
@@ -87,14 +87,14 @@ describe('approval.approver', () => {
   test("'not-the-owner' refuses an answeredBy whose form differs from that of the owner", async () => {
     const { config, ran } = setup('not-the-owner');
     for (const [owner, answeredBy, reason] of [
-      [OWNER, 'u1', 'the owner has the form { user: string }, and answeredBy string'],
-      ['u1', { user: 'u1' }, 'the owner has the form string, and answeredBy { user: string }'],
-      [7, '7', 'the owner has the form number, and answeredBy string'],
-      [OWNER, { user: 'u1', role: 'clerk' }, 'and answeredBy { role: string, user: string }'],
+      [OWNER, 'u1', 'the owner has the form { user: string }, answeredBy string'],
+      ['u1', { user: 'u1' }, 'the owner has the form string, answeredBy { user: string }'],
+      [7, '7', 'the owner has the form number, answeredBy string'],
+      [OWNER, { user: 'u1', role: 'clerk' }, 'answeredBy { role: string, user: string }'],
       [{ user: 'u1', session: 's' }, OWNER, 'the owner has the form { session: string, user: string }'],
-      [OWNER, { id: 'u1' }, 'and answeredBy { id: string }'],
+      [OWNER, { id: 'u1' }, 'answeredBy { id: string }'],
       [{ user: 7 }, { user: '7' }, 'the owner has the form { user: number }'],
-      [['u1'], ['u1', 'x'], 'and answeredBy [string, string]'],
+      [['u1'], ['u1', 'x'], 'answeredBy [string, string]'],
     ] as const) {
       const provider = new ScriptedProvider([calling(5)]);
       const { pending, state } = await runToolLoop({ ...config, provider }, hello, { owner });
@@ -258,7 +258,7 @@ describe('approval.approver at each entry point', () => {
     const kept = { store: chosen.store, runId: other.state?.runId ?? '' };
     await expect(answerStoredRun(kept, yes(other.pending), by)).rejects.toMatchObject({
       ...REFUSED,
-      message: expect.stringContaining('its tool decides, which is not given here'),
+      message: expect.stringContaining('decides who may approve its call'),
     });
     const { tools } = chosen.config;
     expect(await answerStoredRun(kept, yes(other.pending), { ...by, tools })).toEqual([]);
@@ -388,7 +388,9 @@ describe('an approved call whose process ended', () => {
     expect(pending).toMatchObject([{ kind: 'outcome', approver: 'not-the-owner' }]);
     const refused = {
       ...REFUSED,
-      message: expect.stringMatching(/can be reported as done or not done only by somebody else/),
+      message: expect.stringMatching(
+        /can be reported as done or not done only by a user who is not the owner/,
+      ),
     };
     for (const answeredBy of [undefined, OWNER]) {
       const said = { owner: OWNER, answeredBy };
@@ -410,7 +412,7 @@ describe('an approved call whose process ended', () => {
     const said = { owner: OWNER, answeredBy: CLERK };
     await expect(answerStoredRun(stored, notDone, said)).rejects.toMatchObject({
       ...REFUSED,
-      message: expect.stringContaining('its tool decides, which is not given here'),
+      message: expect.stringContaining('decides who may approve its call'),
     });
     await expect(resumeStoredRun(config, stored, notDone, { scope })).rejects.toMatchObject(REFUSED);
     expect((await resumeStoredRun(config, stored, notDone, by)).status).toBe('completed');

@@ -91,7 +91,7 @@ describe('@Tool({ approval })', () => {
     const edited = all(run, { approved: true, arguments: { amount: 8 } });
     await expect(resumeToolLoop(config, sent(run.state), edited)).rejects.toMatchObject({
       name: 'InvalidAnswer',
-      message: expect.stringContaining('its tool takes approve or refuse, and this is edit'),
+      message: expect.stringContaining('its tool allows only approve or refuse, not edit'),
     });
     const done = await resumeToolLoop(config, sent(run.state), all(run, { approved: true }));
     expect(done.toolCalls).toMatchObject([{ status: 'success', arguments: { amount: 7 } }]);
@@ -106,7 +106,7 @@ describe('@Tool({ approval })', () => {
     const run = await runToolLoop(config, hello);
     await expect(resumeToolLoop(config, run.state, all(run, answer))).rejects.toMatchObject({
       name: 'InvalidAnswer',
-      message: expect.stringContaining(`and this is ${name}`),
+      message: expect.stringContaining(`, not ${name}`),
     });
     expect(ran).toEqual([]);
   });
@@ -118,7 +118,7 @@ describe('@Tool({ approval })', () => {
     const edited = all(run, { approved: true, arguments: { amount: 1 } });
     await expect(resumeToolLoop(stricter, run.state, edited)).rejects.toMatchObject({
       name: 'InvalidAnswer',
-      message: expect.stringContaining('its tool takes no edits'),
+      message: expect.stringContaining('its tool allows no edits'),
     });
     expect(ran).toEqual([]);
   });
@@ -167,14 +167,14 @@ describe('expiresAt', () => {
     await expect(resumeToolLoop(config, sent(run.state), all(run, { approved: true }))).rejects.toMatchObject(
       {
         name: 'InvalidAnswer',
-        message: expect.stringContaining('it could be answered until'),
+        message: expect.stringContaining('the time for an answer ended at'),
       },
     );
     expect(ran).toEqual([]);
     const done = await resumeToolLoop(config, sent(run.state), []);
     expect(done).toMatchObject({ status: 'completed', toolCalls: [{ status: 'refused' }] });
     expect(done.toolCalls[0]?.result.error).toMatchObject({ name: 'AnswerExpired', code: 540 });
-    expect(done.messages.at(-2)?.content).toContain('nobody approved it until 20');
+    expect(done.messages.at(-2)?.content).toContain('it was not approved until 20');
     expect(ran).toEqual([]);
   });
 

@@ -69,11 +69,11 @@ describe('Permissions', () => {
     const nobody = await writes(new Permissions().policy, undefined);
     expect(nobody.pending?.mayRemember).toBeUndefined();
     await expect(nobody.answer({ approved: true, remember: { scope: 'conversation' } })).rejects.toThrow(
-      'lets no yes stand',
+      'allows no approval to be remembered',
     );
     const named = await writes(new Permissions().policy, 'chat-1');
     await expect(named.answer({ approved: true, remember: { scope: 'user' } })).rejects.toThrow(
-      'lets a yes stand for conversation',
+      'allows `remember.scope` to be conversation',
     );
   });
 

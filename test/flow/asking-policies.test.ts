@@ -33,7 +33,7 @@ describe('a policy that asks', () => {
     const { isError, forLLM } = await new ToolRegistry({ policy: asking }).register(pay).execute('pay', {});
     expect([isError, forLLM]).toEqual([
       true,
-      "The tool 'pay' needs an approval, and nobody can give it here; it was not run. Why it asks: it costs money",
+      "The tool 'pay' needs an approval, which cannot be given here; it was not run. Reason: it costs money",
     ]);
     const silent = new ToolRegistry({ policy: () => ({ ask: true }) }).register(pay);
     expect((await silent.execute('pay', {})).forLLM).toMatch(/it was not run\.$/);

@@ -50,7 +50,7 @@ describe('whenSpent: ask', () => {
         tool: 'budget',
         arguments: { of: 'the run', part: 'tokens', limit: 250, left: 150, least: 50, most: 250 },
         message:
-          'The budget of the run is spent: of 250 tokens, 150 are left, and what comes next may take more. How many more may it take, from 50 to 250?',
+          'The budget of the run is spent: of 250 tokens, 150 are left, and the next step may use more. How many more may it use, from 50 to 250?',
         schema: { type: 'integer', minimum: 50, maximum: 250 },
       },
     ]);
@@ -79,7 +79,7 @@ describe('whenSpent: ask', () => {
     expect([run.status, provider.requests.length]).toEqual(['budget', 1]);
     expect(run.error).toMatchObject({
       code: 538,
-      message: expect.stringMatching(/nobody grants more: too dear/),
+      message: expect.stringMatching(/no more was granted: too dear/),
     });
     expect(historyFaults(run.messages)).toEqual([]);
   });

@@ -270,7 +270,7 @@ describe('budget', () => {
     expect([await run('u1'), await run('u1'), await run('u2')]).toEqual(['completed', 'budget', 'completed']);
     time += 60_000;
     expect(await run('u1')).toBe('completed');
-    await expect(run()).rejects.toThrow(/nobody/);
+    await expect(run()).rejects.toThrow('the key is not a non-empty string');
     await expect(runToolLoop({ ...setup([said()]).config, budget }, USER, { owner: 'u1' })).rejects.toThrow(
       /store/,
     );

@@ -457,7 +457,7 @@ describe('a queued job whose tool now requires approval', () => {
     const stricter = mail(ran, { approval: true });
     const result = await completed(begun, stricter);
     expect(result.isError).toBe(true);
-    expect(result.forLLM).toMatch(/needs an approval by now.*The work was not done.*Call the tool again/);
+    expect(result.forLLM).toMatch(/now needs an approval.*The work was not done.*Call the tool again/);
     expect(ran).toEqual([]);
     const provider = new ScriptedProvider([{ toolCalls: [{ name: 'mail', arguments: { to: 'a' } }] }]);
     const again = await runToolLoop({ ...begun.config, provider, tools: [stricter] }, hello);

@@ -83,10 +83,12 @@ describe('Conversation.continue', () => {
     const { conversation } = setup([{ content: 'Done.' }]);
     await expect(conversation.continue()).rejects.toMatchObject({
       ...notReady,
-      message: expect.stringContaining('nothing was said yet'),
+      message: expect.stringContaining('there are no messages yet'),
     });
     await conversation.prompt('Go');
-    await expect(conversation.continue()).rejects.toThrow('the model has said the last word: use `prompt`');
+    await expect(conversation.continue()).rejects.toThrow(
+      'the last message is the model’s answer: use `prompt`',
+    );
     expect(conversation.toJSON().turns).toBe(1);
   });
 

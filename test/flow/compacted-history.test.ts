@@ -68,12 +68,12 @@ describe('compactHistory', () => {
     expect(provider.requests[1]?.messages.slice(0, 5)).toEqual(history);
     expect(warned).toEqual([
       [
-        'What compactHistory returned was repaired',
+        'The history that compactHistory returned was repaired',
         {
           repairs: [
             "messages[0]: an answer to 'c7' was left out, which no message before it calls",
             "messages[1]: the call 'c9' of 'look' was left out, because it has no answer",
-            "messages[3]: the call 'c2' of 'look' had no answer, and got one",
+            "messages[3]: the call 'c2' of 'look' had no answer, so one was added",
           ],
         },
       ],

@@ -209,7 +209,7 @@ describe('compensateRun', () => {
     runToolLoop({ ...config, toolTimeoutMs: Number.POSITIVE_INFINITY }, messages).catch(() => {});
     await begun;
     now = 60_000;
-    const text = expect.stringContaining('nobody knows what of it was done');
+    const text = expect.stringContaining('its effects are unknown');
     const unknown = { callId: 'c1', tool: 'hang', idempotencyKey: keys[0], status: 'unknown', text };
     expect(await compensateRun(store, 'r', { tools: [hang] })).toEqual([unknown]);
     expect(await compensateRun(store, 'r', { tools: [hang] })).toEqual([unknown]);
@@ -224,8 +224,8 @@ describe('compensateRun', () => {
     const run = foldRun(shop.store.read('r')!);
     expect(historyFaults(run.messages)).toEqual([]);
     expect(run.messages.flatMap(({ role, content }) => (role === 'tool' ? [content] : []))).toEqual([
-      'reserve 0\n\nThis was undone afterwards: undid 0',
-      'reserve 2\n\nThis was undone afterwards: undid 2',
+      'reserve 0\n\nThis was undone later: undid 0',
+      'reserve 2\n\nThis was undone later: undid 2',
       "The run was aborted. The tool 'approve' was not run.",
     ]);
   });
@@ -262,7 +262,7 @@ describe('compensateRun with background jobs', () => {
       ['pay', 'compensated'],
     ]);
     const worker = await work();
-    expect(await ended).toBe("The work of the tool 'ship' was cancelled: its effects are compensated");
+    expect(await ended).toBe("The work of the tool 'ship' was cancelled: its effects are being undone");
     await worker.close();
     expect(ran).toEqual([]);
     expect(await statuses(store, tools)).toEqual([
@@ -289,7 +289,7 @@ describe('compensateRun with background jobs', () => {
       ['pay', 'before'],
     ]);
     const texts = foldRun(store.read('r')!).messages.map(({ content }) => content);
-    expect(texts).toContain('Started; the result will follow.\n\nThis was undone afterwards: undid 1');
+    expect(texts).toContain('Started; the result will follow.\n\nThis was undone later: undid 1');
   });
 
   test('reports a running job as unknown, and undoes it after it has ended', async () => {
@@ -397,7 +397,7 @@ describe('compensateRun of an interrupted or failed call', () => {
 
   test.each(CUT_OFF)('undoes nothing if reconcile returns not-done (%s)', async (how) => {
     const { store, tools, asked } = await cutOff(how, { reconcile: () => ({ status: 'not-done' }) });
-    const told = [{ status: 'none', text: 'Its tool says that it was not done.' }];
+    const told = [{ status: 'none', text: 'Its tool reports that it was not executed.' }];
     expect(await compensateRun(store, 'r', { tools })).toMatchObject(told);
     expect(asked).toEqual([]);
     // The result of reconcile may change later.
@@ -408,7 +408,7 @@ describe('compensateRun of an interrupted or failed call', () => {
   const SILENT: readonly (readonly [string, Partial<ToolDefinition>, RegExp])[] = [
     ['has no reconcile', { reconcile: undefined }, /^the connection was lost$/],
     ['returns unknown', { reconcile: () => ({ status: 'unknown' }) }, /^the connection was lost$/],
-    ['returns no status', { reconcile: () => 'yes' as never }, /lost\n.*`reconcile` gave says nothing/],
+    ['returns no status', { reconcile: () => 'yes' as never }, /lost\n.*`reconcile` must return/],
     [
       'throws in reconcile',
       {
@@ -479,7 +479,7 @@ test('compensateRun reports a tool missing from `tools` as unknown, and undoes i
   const tools = [shop.tool('reserve'), shop.tool('pay')];
   await shop.sell([[0, 1]], tools);
   expect(await compensateRun(shop.store, 'r', { tools: tools.slice(0, 1) })).toMatchObject([
-    { tool: 'pay', status: 'unknown', text: "`tools` has no 'pay', which may have something to undo." },
+    { tool: 'pay', status: 'unknown', text: "`tools` has no 'pay', which may have had effects to undo." },
     { tool: 'reserve', status: 'compensated' },
   ]);
   expect(await compensateRun(shop.store, 'r', { tools })).toMatchObject([

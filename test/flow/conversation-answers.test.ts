@@ -46,7 +46,7 @@ async function waiting(tool: 'pay' | 'book') {
 test.each<[string, 'pay' | 'book', (id: string) => readonly object[], string]>([
   ['a misspelt reason', 'pay', (id) => [{ id, approved: false, reson: 'dear' }], 'reson'],
   ['text as an approval', 'pay', (id) => [{ id, approved: 'false' }], 'neither true nor false'],
-  ['a value for an approval', 'pay', (id) => [{ id, value: 1 }], 'an approval is answered by'],
+  ['a value for an approval', 'pay', (id) => [{ id, value: 1 }], 'the answer to an approval must be'],
   [
     'approval and refusal in one request',
     'pay',
@@ -54,8 +54,13 @@ test.each<[string, 'pay' | 'book', (id: string) => readonly object[], string]>([
     'answered twice',
   ],
   ['misspelt arguments', 'pay', (id) => [{ id, approved: true, argument: { amount: 1 } }], 'argument'],
-  ['edits in a refusal', 'pay', (id) => [{ id, approved: false, arguments: { amount: 1 } }], 'only a yes'],
-  ['no answer', 'pay', () => [], 'No answer was given; it waits for'],
+  [
+    'edits in a refusal',
+    'pay',
+    (id) => [{ id, approved: false, arguments: { amount: 1 } }],
+    'only an approval can change',
+  ],
+  ['no answer', 'pay', () => [], 'No answer was given; it is waiting for'],
   ['a value above the maximum', 'book', (id) => [{ id, value: 99 }], 'must be <= 4'],
   ['a value of another type', 'book', (id) => [{ id, value: 'four' }], 'must be integer'],
 ])('Conversations.answer rejects %s at once, and the turn still waits', async (_, tool, answers, told) => {
@@ -159,7 +164,7 @@ test.each([
   });
   expect(JSON.parse(events.at(-1) ?? '')).toMatchObject({
     type: 'turn-end',
-    error: { message: expect.stringMatching(/the shop is closed|compensated/) },
+    error: { message: expect.stringMatching(/the shop is closed|being undone/) },
   });
   await conversations.prompt('c1', 'And now?');
   expect(await conversations.idle('c1')).toMatchObject({ status: 'idle' });
@@ -220,7 +225,7 @@ test('compensateRun of a suspended turn adds its effects, and that they were und
   expect(view?.messages.map(({ content }) => content)).toEqual([
     'Go',
     '',
-    'reserved table 4\n\nThis was undone afterwards: freed 1 table',
+    'reserved table 4\n\nThis was undone later: freed 1 table',
     "The run was aborted. The tool 'pay' was not run.",
   ]);
 });

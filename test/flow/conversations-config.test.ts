@@ -83,11 +83,11 @@ test('a config function that returns undefined ends the turn, too', async () => 
 });
 
 test.each([
-  ['engine', new MemoryJobEngine(), /engine beside config/],
-  ['store', new MemoryRunStore(), /store beside config/],
-  ['leaseMs', 1000, /leaseMs beside config/],
-  ['scope', {}, /scope beside config/],
-  ['runId', 'r1', /runs are called after/],
+  ['engine', new MemoryJobEngine(), /engine next to config/],
+  ['store', new MemoryRunStore(), /store next to config/],
+  ['leaseMs', 1000, /leaseMs next to config/],
+  ['scope', {}, /scope next to config/],
+  ['runId', 'r1', /the id of a run is made of/],
   ['signal', new AbortController().signal, /conversations\.abort/],
   ['messages', [], /conversations\.prompt/],
 ])('Conversations rejects %s in its config, and names the place to use', (name, value, fix) => {

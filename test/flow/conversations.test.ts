@@ -360,7 +360,7 @@ function describeFleet(fleet: () => Fleet): void {
       status: 'failed',
       error: {
         code: 523,
-        message: expect.stringContaining("another run, which is not a turn, as 'order.1'"),
+        message: expect.stringContaining("in the store, 'order.1' is a run that is not a turn."),
       },
     });
   });

@@ -27,7 +27,7 @@ function calling(name: string, times = 1): Body {
 }
 
 const inner = (name: string): string =>
-  `The tool '${name}' was not run: a call of it is under way that waits for the tool which made this call.`;
+  `The tool '${name}' was not run: another call of it is waiting for the tool that made this call.`;
 
 describe('tools with setContext that call each other', () => {
   test('end in an error instead of a deadlock when they call each other at the same time', async () => {

@@ -62,7 +62,9 @@ describe('discoverTools', () => {
       @Tool('Not in the container') c() {}
     }
     expect([Known, Elsewhere].map(({ name }) => name)).toEqual(['Known', 'Elsewhere']);
-    const forgotten = warningsOf(undefined).filter((warning) => warning.includes('none of them is offered'));
+    const forgotten = warningsOf(undefined).filter((warning) =>
+      warning.includes('its tools are not offered'),
+    );
     expect(forgotten).toEqual([expect.stringMatching(/^Forgotten: .*@Toolset\(\) before the class/)]);
   });
 
@@ -70,7 +72,7 @@ describe('discoverTools', () => {
     const minified = shopOf(MINIFIED);
     const warnings = warningsOf([minified]);
     expect(warnings).toEqual([
-      expect.stringContaining('a minifier seems to have named its parameters (e, t)'),
+      expect.stringContaining('a minifier seems to have renamed its parameters (e, t)'),
     ]);
     expect(warnings[0]).toContain('s.add');
   });
@@ -80,8 +82,8 @@ describe('discoverTools', () => {
     (environment) => {
       const minified = shopOf(MINIFIED);
       const discover = () => inEnvironment(environment, () => discoverTools({ toolsets: [minified] }));
-      expect(discover).toThrow(/s\.add: a minifier seems to have named its parameters \(e, t\)/);
-      expect(discover).toThrow(/npx toolwright generate, and import the file that it writes/);
+      expect(discover).toThrow(/s\.add: a minifier seems to have renamed its parameters \(e, t\)/);
+      expect(discover).toThrow(/npx toolwright generate, and import the generated file/);
       expect(discover).not.toThrow(/s\.sum/);
     },
   );
@@ -166,8 +168,8 @@ test('discoverTools logs once that metadata cannot mark parameters as optional, 
   discoverTools({ toolsets: [Optional], logger });
   expect(logger.warnings).toEqual([]);
   expect(logger.notes).toEqual([
-    'Optional.find(id) and 1 more: required, as decorator metadata does not tell whether a parameter has a `?` ' +
-      '(npx toolwright generate reads the types: import the file that it writes; or @Param({ required }))',
+    'Optional.find(id) and 1 more: required, because decorator metadata does not contain whether a parameter has a `?` ' +
+      '(npx toolwright generate reads the types: import the generated file; or @Param({ required }))',
   ]);
 });
 

@@ -363,7 +363,7 @@ test('a value on which a class-validator rule throws is reported to the model as
   }
   const { error, forLLM } = await registry(Tools).execute('pay', { price: 1e-7 });
   expect(error).toMatchObject({ name: 'InvalidArguments' });
-  expect(forLLM).toContain('has a value that its rules cannot check');
+  expect(forLLM).toContain('has a value that the rules cannot check');
   expect((await registry(Tools).execute('pay', { price: 1.25 })).forLLM).toBe('{"price":1.25}');
 });
 
@@ -444,7 +444,7 @@ describe('explicit schemas with any parameter types', () => {
       }
     }
     expect(places(Wrong)).toEqual([
-      ['Wrong.find', 'limit (#1)', 'the explicit schema has no property of its name'],
+      ['Wrong.find', 'limit (#1)', 'the explicit schema has no property with its name'],
     ]);
   });
 });
@@ -515,8 +515,8 @@ describe('declaration faults', () => {
       b() {}
     }
     expect(places(First, Second)).toEqual([
-      ['First.list', 'ids (#0)', expect.stringContaining('type is not known')],
-      ['First.list', 'anything (#1)', expect.stringContaining('type is not known')],
+      ['First.list', 'ids (#0)', expect.stringContaining('type is unknown')],
+      ['First.list', 'anything (#1)', expect.stringContaining('type is unknown')],
       ['First.odd', undefined, expect.stringContaining('"not a name"')],
       ['Second.twice', undefined, 'two parameters receive the context'],
       ['Second.build', undefined, expect.stringContaining('static method')],
@@ -550,7 +550,7 @@ describe('declaration faults', () => {
       'list',
       Object.getOwnPropertyDescriptor(Tools.prototype, 'list'),
     );
-    expect(places(Tools)).toEqual([['Tools.list', 'ids (#0)', expect.stringContaining('type is not known')]]);
+    expect(places(Tools)).toEqual([['Tools.list', 'ids (#0)', expect.stringContaining('type is unknown')]]);
   });
 
   test('include a method that a decorator below @Tool has replaced', () => {
@@ -575,13 +575,13 @@ describe('declaration faults', () => {
       }
     }
     expect(places(Tools)).toEqual([
-      ['Tools.find', '#0', 'it has no name that can be read'],
-      ['Tools.find', '#1', 'it has no name that can be read'],
-      ['Tools.one', '#0', 'it has no name that can be read'],
+      ['Tools.find', '#0', 'its name cannot be read'],
+      ['Tools.find', '#1', 'its name cannot be read'],
+      ['Tools.one', '#0', 'its name cannot be read'],
     ]);
     Reflect.deleteMetadata('design:paramtypes', Tools.prototype, 'one');
     Reflect.deleteMetadata('design:paramtypes', Tools.prototype, 'find');
-    const problem = 'its source is that of another function, which takes any arguments';
+    const problem = 'its source is that of another function, which accepts any arguments';
     expect(places(Tools)).toEqual([
       ['Tools.find', undefined, problem],
       ['Tools.one', undefined, problem],
@@ -610,8 +610,8 @@ describe('declaration faults', () => {
     expect(places(Tools, Empty, Half)).toEqual([
       ['Tools', undefined, 'a parameter decorator is used at constructor parameter #0'],
       ['Empty', undefined, 'it has no @Tool method'],
-      ['Half.forgotten', undefined, 'it is decorated as a tool and has no @Tool'],
-      ['Tools', undefined, 'nothing provides parameter #0 (String) of Tools(?)'],
+      ['Half.forgotten', undefined, 'it has decorators of a tool, but no @Tool'],
+      ['Tools', undefined, 'there is no provider for parameter #0 (String) of Tools(?)'],
     ]);
   });
 
@@ -634,9 +634,9 @@ describe('declaration faults', () => {
       }
     }
     expect(places(Tools)).toEqual([
-      ['Tools.clash', undefined, 'two parameters are the property "id"'],
-      ['Tools.both', undefined, expect.stringContaining('one parameter takes the whole arguments object')],
-      ['Tools.destructured', '#0', 'it has no name that can be read'],
+      ['Tools.clash', undefined, 'two parameters have the property name "id"'],
+      ['Tools.both', undefined, expect.stringContaining('one parameter receives the whole arguments object')],
+      ['Tools.destructured', '#0', 'its name cannot be read'],
     ]);
   });
 });

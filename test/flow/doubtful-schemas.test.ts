@@ -55,7 +55,7 @@ function processWarnings(declare: () => unknown): readonly string[] {
   return warned;
 }
 
-const SLOW = 'which takes practically unlimited time for a text of 40 characters';
+const SLOW = 'which takes practically unlimited time for a string of 40 characters';
 
 describe('an exponential pattern is reported with tool, property and pattern', () => {
   test('by discoverTools, for a parameter and for a class', () => {
@@ -127,10 +127,10 @@ test.each([
 describe('an unknown format', () => {
   test('is reported with similar known formats', () => {
     expect(warningsOf({ type: 'string', format: 'datetime' })).toEqual([
-      'register("find"): `properties.name.format` of its `parameters` is datetime, which nobody checks (date-time)',
+      'register("find"): `properties.name.format` of its `parameters` is datetime, which is not checked (date-time)',
     ]);
     expect(warningsOf({ type: 'string', format: 'currency' })).toEqual([
-      expect.stringContaining('is currency, which nobody checks (a format of JSON Schema'),
+      expect.stringContaining('is currency, which is not checked (a format of JSON Schema'),
     ]);
   });
 
@@ -167,8 +167,8 @@ test('a default of a class that does not fit its own rules is reported', () => {
   const logger = new Told();
   discoverTools({ toolsets: [Tools], logger });
   expect(logger.warnings).toEqual([
-    'Tools.order: `properties.amount.default` of its `parameters` is 0, which its own schema does not take, so that it is not filled in (a default that fits)',
-    expect.stringContaining("default` of its `parameters` is 'abc', which its own schema does not take"),
+    'Tools.order: `properties.amount.default` of its `parameters` is 0, which its own schema does not accept, so it is not applied (a default that fits)',
+    expect.stringContaining("default` of its `parameters` is 'abc', which its own schema does not accept"),
   ]);
 });
 
@@ -182,8 +182,8 @@ describe('a schema default that the schema rejects is reported and not filled in
     },
   };
   const DOUBTS = [
-    '`properties.style.default` of its `parameters` is null, which its own schema does not take, so that it is not filled in (no default, or a type that takes null)',
-    "`properties.within.properties.code.default` of its `parameters` is 'abc', which its own schema does not take, so that it is not filled in (a default that fits)",
+    '`properties.style.default` of its `parameters` is null, which its own schema does not accept, so it is not applied (no default, or a type that includes null)',
+    "`properties.within.properties.code.default` of its `parameters` is 'abc', which its own schema does not accept, so it is not applied (a default that fits)",
   ];
   const options = {
     name: 'draw',
@@ -228,7 +228,7 @@ describe('a schema default that the schema rejects is reported and not filled in
     const tools = discoverTools({ toolsets: [Tools], logger });
     expect(logger.warnings).toEqual([
       ...DOUBTS.map((doubt) => `Tools.draw: ${doubt}`),
-      "Tools.draw: `properties.size.default` of its `output` is 'm', which its own schema does not take, so that it is not filled in (a default that fits)",
+      "Tools.draw: `properties.size.default` of its `output` is 'm', which its own schema does not accept, so it is not applied (a default that fits)",
     ]);
     await expectDrawn(new ToolRegistry().register(...tools));
   });

@@ -106,7 +106,7 @@ describe('resumeToolLoop with edited arguments', () => {
     // The call in the model's message does not change.
     expect(assistant).toMatchObject({ tool_calls: [{ function: { arguments: JSON.stringify(MODELS) } }] });
     expect(answer?.content).toBe(
-      'paid 1\n\nWhoever approved this call changed its arguments first. They are now {"amount":40}.',
+      'paid 1\n\nThe user who approved this call changed its arguments. They are now {"amount":40}.',
     );
   });
 
@@ -125,11 +125,11 @@ describe('resumeToolLoop with edited arguments', () => {
     ['of a wrong type', { invoice: 'A-1', amount: 'much' }, 'amount: must be integer'],
     ['beyond a bound', { invoice: 'A-1', amount: 0 }, 'amount: must be >= 1'],
     ['without a required argument', { amount: 4 }, 'invoice: is required'],
-    ['with an unknown argument', { ...CHANGED, tip: 3 }, 'there is no tip'],
+    ['with an unknown argument', { ...CHANGED, tip: 3 }, 'the tool has no parameter tip'],
     ['with several faults', { invoice: 4, amount: null }, 'invoice: must be string; amount: must be'],
-    ['that are not an object', [1], '`arguments` is not an object'],
-    ['that are text', '{"invoice":"A-1"}', '`arguments` is not an object'],
-    ['that are a function', () => 1, '`arguments` is not an object'],
+    ['that are not an object', [1], '`arguments` is not a JSON object'],
+    ['that are text', '{"invoice":"A-1"}', '`arguments` is not a JSON object'],
+    ['that are a function', () => 1, '`arguments` is not a JSON object'],
   ])('rejects arguments %s; nothing runs, and the run can still be resumed', async (_what, args, told) => {
     const { config, ran, asked } = setup();
     const run = await runToolLoop(config, hello);
@@ -210,7 +210,7 @@ describe('resumeToolLoop with edited arguments', () => {
     const refusal = [{ id, approved: false, arguments: CHANGED }];
     await expect(resumeToolLoop(config, run.state, refusal)).rejects.toMatchObject({
       name: 'InvalidAnswer',
-      message: expect.stringContaining('only a yes to an approval changes the arguments'),
+      message: expect.stringContaining('only an approval can change the arguments'),
     });
     const client = setup({ approval: false, execution: 'client' });
     const waiting = await runToolLoop(client.config, hello);
@@ -230,7 +230,7 @@ describe('resumeToolLoop with edited arguments', () => {
     const results = next.pending!.map(({ id }) => ({ id, result: 'paid there' }));
     const done = await resumeToolLoop(config, sent(next.state), results);
     expect(done.toolCalls[0]).toMatchObject({ arguments: RAN, edited: { original: ORIGINAL } });
-    expect(done.messages.at(-2)?.content).toContain('paid there\n\nWhoever approved');
+    expect(done.messages.at(-2)?.content).toContain('paid there\n\nThe user who approved this call');
   });
 
   test('a method that asks afterwards runs with them each time, and does its work once', async () => {
@@ -351,7 +351,7 @@ describe('stored runs with edited arguments', () => {
     const answered = { store, runId: 'r1' };
     await expect(answerStoredRun(answered, edit(run, CHANGED))).rejects.toMatchObject({
       name: 'InvalidAnswer',
-      message: expect.stringContaining('only where the tools are given'),
+      message: expect.stringContaining('cannot be checked without `tools`'),
     });
     const tools = new ToolRegistry().register(pay);
     await expect(answerStoredRun(answered, edit(run, { amount: 4 }), { tools })).rejects.toMatchObject({

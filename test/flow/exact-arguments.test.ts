@@ -57,7 +57,7 @@ describe('an integer beyond the safe range', () => {
   ])('is an error with the reason if the schema is %j', async (schema) => {
     const told = await given(`{"id":${DIGITS}}`, schema);
     expect(told).toMatch(
-      /- id: must be \w+( or \w+)?, and digits of 12345678901234567890 would be lost: at most 9007199254740991\n/,
+      /- id: must be \w+( or \w+)?, and digits of 12345678901234567890 would be lost; the largest value is 9007199254740991\n/,
     );
     expect(await given(`{"id":-${DIGITS}}`, schema)).toContain(
       'digits of -12345678901234567890 would be lost',
@@ -117,7 +117,7 @@ describe('an integer beyond the safe range', () => {
 
   test('is refused by a tool with repair: false, with the reason', async () => {
     const told = await given(`{"id":${DIGITS}}`, { type: 'string' }, { repair: false });
-    expect(told).toContain('an integer has more digits than a number keeps; send it as text');
+    expect(told).toContain('an integer has more digits than a number can hold; send it as a string');
   });
 
   test('stays a number if it is exact, also in other values', async () => {
@@ -144,7 +144,7 @@ describe('an integer beyond the safe range', () => {
 describe('arguments with more than one object', () => {
   test.each(['{}{"id":5}', '{"id":5}{"id":5}'])('%s are refused', async (text) => {
     expect(await given(text, { type: 'integer' })).toContain(
-      'the arguments must be one JSON object, and the text holds more than one',
+      'the arguments must be one JSON object, but the text contains several',
     );
   });
 });

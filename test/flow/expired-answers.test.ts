@@ -84,7 +84,7 @@ function describeExpiries(name: string, open: () => Store): void {
         {
           result: {
             status: 'completed',
-            content: expect.stringMatching(/nobody approved it until .* \| .*nobody approved it until/),
+            content: expect.stringMatching(/it was not approved until .* \| .*it was not approved until/),
           },
         },
       ]);
@@ -127,7 +127,7 @@ function describeExpiries(name: string, open: () => Store): void {
       expect(await second.snapshot('c1')).toMatchObject({
         status: 'idle',
         turns: 1,
-        messages: { 4: { content: expect.stringMatching(/nobody approved it until/) } },
+        messages: { 4: { content: expect.stringMatching(/it was not approved until/) } },
       });
       expect(ran).toEqual([]);
       await second.close();

@@ -329,7 +329,7 @@ describe('an exception in application code', () => {
     ],
     [
       '`approval.when`',
-      /The approval function of a tool gave no answer/,
+      /The approval function of a tool failed; the call needs an approval/,
       () => callOnce([{ ...tool, approval: { when: broken } }]),
     ],
     [

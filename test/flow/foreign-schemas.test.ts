@@ -84,7 +84,7 @@ describe.each(UNUSABLE)('a tool whose schema has %s', (_what, schema, warning) =
     const client = await serverWith([tool('bad', schema), good]);
     const tools = new ToolRegistry().register(...(await mcpTools(client, { logger, onChange })));
     expect(tools.list()).toEqual(['good']);
-    expect(warnings).toEqual([expect.stringContaining('MCP tool "bad": it is left out: its inputSchema')]);
+    expect(warnings).toEqual([expect.stringContaining('MCP tool "bad": it is not offered: its inputSchema')]);
     expect(warnings[0]).toContain(warning);
     expect(onChange).toHaveBeenCalledWith(
       expect.objectContaining({ kind: 'withheld', reason: 'malformed', name: 'bad' }),
@@ -186,7 +186,7 @@ describe('defaults of MCP tools', () => {
     const server = await serverWith([tool('find', schema)]);
     const imported = await mcpTools(server, { fillDefaults: true, logger });
     expect(warnings).toEqual([
-      'MCP tool "find": `properties.duration.default` of its `inputSchema` is null, which its own schema does not take, so that it is not filled in (no default, or a type that takes null)',
+      'MCP tool "find": `properties.duration.default` of its `inputSchema` is null, which its own schema does not accept, so it is not applied (no default, or a type that includes null)',
     ]);
     expect((await new ToolRegistry().register(...imported).execute('find', {})).forLLM).toBe('{"limit":10}');
   });

@@ -141,7 +141,7 @@ describe('information missing at run time', () => {
       }
     }
     bare(Tools as unknown as Constructor);
-    expect(problemsOf(Tools)[0]).toContain('needs arguments, and their types are not known');
+    expect(problemsOf(Tools)[0]).toContain('needs arguments, but their types are unknown');
     describeClass(Tools, { dependencies: [Service], tools: { run: { parameters: [] } } });
     describeClass(Service, { dependencies: [Clock] });
     const [tool] = discoverTools({ toolsets: [Tools], container: container.createChildContainer() });
@@ -498,7 +498,7 @@ describe('DTO classes', () => {
     const warnings: string[] = [];
     discoverTools({ toolsets: [Others], logger: { ...silent, warn: (text) => warnings.push(text) } });
     expect(warnings).toEqual([
-      'Others.run: property Wrong.count: its type is number, and its class-validator rules are for string (the same type for TypeScript and for class-validator)',
+      'Others.run: property Wrong.count: its type is number, but its class-validator rules are for string (the same type for TypeScript and for class-validator)',
     ]);
   });
 });
@@ -513,26 +513,26 @@ describe('an outdated generated description', () => {
   }
 
   test.each([
-    ['too few parameters', [parameter('first')], 'it has 2 parameters, and its generated description 1'],
+    ['too few parameters', [parameter('first')], 'it has 2 parameters, but its generated description has 1'],
     [
       'another order',
       [parameter('second', 'number'), parameter('first')],
-      'it takes (first, second), and its generated description says (second, first)',
+      'it has the parameters (first, second), but its generated description has (second, first)',
     ],
     [
       'another name',
       [parameter('first'), parameter('other', 'number')],
-      'it has a parameter second (#1), which its generated description calls other',
+      'it has a parameter second (#1), which is named other in its generated description',
     ],
     [
       'another type',
       [parameter('first', 'boolean'), parameter('second', 'number')],
-      'it has the type String at first (#0), and its generated description Boolean',
+      'it has the type String at first (#0), but its generated description has Boolean',
     ],
     [
       'an unexpected rest parameter',
       [parameter('first'), { ...parameter('second', 'number'), rest: true }],
-      'it has a parameter #1 that is optional or a rest only in one of source and description',
+      'it has a parameter #1 that is optional or a rest parameter in only one of source and description',
     ],
   ])('%s: a fault in strict mode', (_, parameters, problem) => {
     describeClass(Tools, { tools: { run: { parameters } } });
@@ -563,8 +563,8 @@ describe('an outdated generated description', () => {
     });
     expect(tool?.parameters.properties).toEqual({ first: { type: 'string' }, second: { type: 'number' } });
     expect(warnings).toEqual([
-      'Tools.gone: it is described by a generated file and is not a tool (npx toolwright generate)',
-      'Tools.run: it has 2 parameters, and its generated description 1 (npx toolwright generate)',
+      'Tools.gone: it is described by a generated file, but is not a tool (npx toolwright generate)',
+      'Tools.run: it has 2 parameters, but its generated description has 1 (npx toolwright generate)',
     ]);
   });
 

@@ -37,21 +37,21 @@ async function expectRefused(messages: readonly Message[], { history, problem }:
 
 describe('runToolLoop', () => {
   test.each<[string, readonly unknown[], string]>([
-    ['an answer without a call id', [calling('c1'), { role: 'tool', content: 'x' }], 'which call it answers'],
-    ['an answer that is not text', [calling('c1'), { ...answer('c1'), content: { a: 1 } }], 'not text'],
+    ['an answer without a call id', [calling('c1'), { role: 'tool', content: 'x' }], 'has no `tool_call_id`'],
+    ['an answer that is not text', [calling('c1'), { ...answer('c1'), content: { a: 1 } }], 'not a string'],
     ['an unknown role', [{ role: 'bot', content: 'x' }], 'messages[0] has the role "bot"'],
     ['an invalid message', [user, 'Hello'], 'messages[1] is not a message'],
     [
       'a content that is not text',
       [{ role: 'user', content: 7 }],
-      'messages[0] has a content that is not text',
+      'messages[0] has a content that is not a string',
     ],
     [
       'calls and a content that is not text',
       [{ ...calling('c1'), content: 7 }, answer('c1')],
-      'messages[0] has a content that is not text',
+      'messages[0] has a content that is not a string',
     ],
-    ['no content', [{ role: 'user' }], 'messages[0] has a content that is not text'],
+    ['no content', [{ role: 'user' }], 'messages[0] has a content that is not a string'],
     [
       'an assistant message without content',
       [{ role: 'assistant', content: null }],
@@ -145,11 +145,11 @@ describe('runToolLoop', () => {
     expect(given).toHaveLength(5);
     expect(warned).toEqual([
       [
-        'A history that was given was repaired',
+        'The given history was repaired',
         {
           repairs: [
             "messages[3]: the answer to 'c1' was moved to its place after messages[1]",
-            "messages[1]: the call 'c2' of 'look' had no answer, and got one",
+            "messages[1]: the call 'c2' of 'look' had no answer, so one was added",
           ],
         },
       ],
@@ -167,7 +167,7 @@ describe('runToolLoop', () => {
       'leaves out a second answer',
       [calling('c1'), answer('c1'), { ...answer('c1'), content: 'other' }, user],
       [calling('c1'), answer('c1'), user],
-      "messages[2]: an answer to 'c1' was left out, which is answered already",
+      "messages[2]: an answer to 'c1' was left out, which is already answered",
     ],
     [
       'moves a late answer to its call',
@@ -179,14 +179,14 @@ describe('runToolLoop', () => {
       'renames the second of two calls with the same id and its answer',
       [calling('c1', 'c1'), answer('c1'), { ...answer('c1'), content: 'second' }],
       [calling('c1', 'c1_2'), answer('c1'), { ...answer('c1_2'), content: 'second' }],
-      "messages[0]: the second call 'c1' was named 'c1_2'",
+      "messages[0]: the second call 'c1' was renamed to 'c1_2'",
     ],
   ])('repairs a history: %s, and logs it once', async (_what, given, repaired, note) => {
     const { config, provider, warned } = setup();
     const run = await runToolLoop(config, given as Message[]);
     expect(provider.requests[0]?.messages).toEqual(repaired);
     expect(run.messages.slice(0, -1)).toEqual(repaired);
-    expect(warned).toEqual([['A history that was given was repaired', { repairs: [note] }]]);
+    expect(warned).toEqual([['The given history was repaired', { repairs: [note] }]]);
   });
 
   test('gives a late answer to the latest unanswered call with its id', async () => {

@@ -376,7 +376,7 @@ describe('afterCall', () => {
       expect([record.status, record.result.isError, record.result.forLLM]).toEqual([
         'error',
         true,
-        `The tool 'pay' ran, but what came of it is withheld: ${reason}.`,
+        `The tool 'pay' ran, but its result is withheld: ${reason}.`,
       ]);
       expect(record.result.error).toMatchObject({ code: 537 });
       expect(JSON.stringify(record)).not.toContain('paid');
@@ -489,12 +489,12 @@ describe('beforeRequest', () => {
   test('that refuses or throws ends the run as failed, with a valid history and no fallback', async () => {
     const fallback = new ScriptedProvider([{ content: 'never' }]);
     for (const [beforeRequest, told] of [
-      [() => ({ refuse: 'not after hours' }), 'The request was not made: not after hours'],
+      [() => ({ refuse: 'not after hours' }), 'The request was not sent: not after hours'],
       [
         () => {
           throw new Error('boom');
         },
-        "The request was not made: the hook 'gate' failed: boom",
+        "The request was not sent: the hook 'gate' failed: boom",
       ],
     ] as const) {
       const provider = new ScriptedProvider([{ content: 'never' }]);
@@ -581,7 +581,7 @@ describe('afterResponse', () => {
     const run = await runToolLoop({ provider, model: 'm', hooks }, USER);
     expect([run.status, run.error?.message]).toEqual([
       'failed',
-      'The request was made, and its reply is not used: it is rude',
+      'The request was sent, but its reply is not used: it is rude',
     ]);
     expect([run.usage.totalTokens, run.messages]).toEqual([7, [...USER]]);
   });

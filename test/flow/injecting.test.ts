@@ -194,7 +194,7 @@ test('context.resolve throws a clear error if there is no container', async () =
     parameters: { type: 'object', properties: {} },
     execute: (_args, context: ToolContext) => context.resolve(Pool),
   });
-  expect((await tools.execute('ask')).forLLM).toContain('came without a container');
+  expect((await tools.execute('ask')).forLLM).toContain('has no container');
 });
 
 describe('toolHarness', () => {
@@ -239,7 +239,7 @@ describe('toolHarness', () => {
 
   test('throws the same faults as discovery', () => {
     expect(() => toolHarness(ShopTools)).toThrow(
-      /nothing provides parameter #1 \('greeting'\) of Service\(Orders, \?\)/,
+      /there is no provider for parameter #1 \('greeting'\) of Service\(Orders, \?\)/,
     );
   });
 });

@@ -72,7 +72,7 @@ describe('runToolLoop with a store and a large result', () => {
     const [head = '', note = ''] = text.split('\n[');
     const shown = JSON.parse(head) as { readonly orders: readonly unknown[] };
     expect(shown.orders).toEqual(orders.slice(0, shown.orders.length));
-    expect(note).toContain(`All ${json.length} are kept`);
+    expect(note).toContain(`All ${json.length} characters are stored`);
     expect(note).toContain('a list of 5000 × { id: number, status: string, total: number');
     expect(note).toMatch(/res_[\w-]{16}/);
     expect(run.toolCalls[0]?.result.details).toEqual({
@@ -97,12 +97,12 @@ describe('runToolLoop with a store and a large result', () => {
     ]);
     const [, characters = '', customer, some = '', last = '', search, nothing, total] = texts;
     expect(characters.split('\n[')[0]).toBe(json.slice(32_000, 32_100));
-    expect(characters).toContain('go on with "from": 32100');
+    expect(characters).toContain('continue with "from": 32100');
     expect(JSON.parse(String(customer))).toEqual(orders[4_321]?.customer);
     expect(JSON.parse(some.split('\n[')[0] ?? '')).toEqual(orders.slice(10, 12));
     expect(JSON.parse(last.split('\n[')[0] ?? '')).toEqual([orders[4_999]]);
     expect(search).toContain('the NEEDLE is here');
-    expect(search).toContain('1 of 1 places');
+    expect(search).toContain('1 of 1 matches');
     expect(nothing).toContain('There is nothing at orders.constructor');
     expect(total).toBe('5000');
     const lines = await reading(prose, [
@@ -254,7 +254,7 @@ describe('ToolRegistry with files in texts', () => {
     );
     expect(texts[1]).toContain('its file');
     expect(texts[1]).not.toContain(picture.slice(0, 300));
-    expect(texts[0]).toContain(`All ${text.length} are kept`);
+    expect(texts[0]).toContain(`All ${text.length} characters are stored`);
   });
 
   test('truncates millions of characters without a space, and removes files between words', async () => {
@@ -327,7 +327,8 @@ test('read_result returns a whole text piece by piece, and never half a characte
         const read: ScriptedStep = ({ messages }) => {
           const last = answers(messages as never).at(-1) ?? '';
           const [, piece = '', from] =
-            /^([\s\S]*)\n\[characters \d+ to \d+ of \d+(?:; go on with "from": (\d+))?\]$/.exec(last) ?? [];
+            /^([\s\S]*)\n\[characters \d+ to \d+ of \d+(?:; continue with "from": (\d+))?\]$/.exec(last) ??
+            [];
           if (pieces.length > 0 || messages.length > 3) {
             pieces.push(piece);
             next = from === undefined ? undefined : Number(from);

@@ -173,7 +173,7 @@ describe('checkpoint', () => {
     const { save, load, claim, renew, release, remove } = MemoryRunStore.prototype;
     const store = { save, load, claim, renew, release, remove };
     await expect(runToolLoop({ ...kept([done]), store }, messages)).rejects.toThrow(
-      'keeps no runs under way',
+      'a store of suspended runs only cannot',
     );
     const config = kept([calls('order')]);
     const { state } = await runToolLoop(config, messages);

@@ -50,7 +50,7 @@ describe('the loop guard of runToolLoop', () => {
     const resumed = await resumeToolLoop(config, state, answers);
     // The payment was a new call, so that the count restarted after it.
     expect(resumed).toMatchObject({ status: 'completed', iterations: 8 });
-    expect(JSON.stringify(resumed.messages)).toContain('This call gave the same result 5 times');
+    expect(JSON.stringify(resumed.messages)).toContain('This call returned the same result 5 times');
   });
 
   test('stops a cycle in which the run is suspended again and again', async () => {

@@ -196,7 +196,7 @@ describe.each([
   test('answers that the outcome is unknown with onUnknown error', async () => {
     const lost = new LostCall();
     await lost.die();
-    const text = "The call of 'pay' was interrupted. It is not known whether it was done.";
+    const text = "The call of 'pay' was interrupted. It is not known whether it was executed.";
     expect(await lost.recover(version, { onUnknown: 'error' })).toMatchObject(told(text));
   });
 
@@ -336,7 +336,7 @@ describe('recoverRuns of an interrupted call whose tool is now a background job'
 
   test('answers that the outcome is unknown with onUnknown error', async () => {
     const { end, keys } = await recover({}, { onUnknown: 'error' });
-    expect([end, keys]).toMatchObject([told('It is not known whether it was done.'), []]);
+    expect([end, keys]).toMatchObject([told('It is not known whether it was executed.'), []]);
   });
 });
 
@@ -363,7 +363,7 @@ test.each<[string, Version]>([
 );
 
 const doubt =
-  "The tool 'pay' had begun, and nobody knows what of it was done: check that, or ask, before you call it again.";
+  "The tool 'pay' had begun, and its effects are unknown: find out, or ask, before you call it again.";
 
 describe('an interrupted call in a cancelled run', () => {
   test('is answered with a warning that it may have been done', async () => {

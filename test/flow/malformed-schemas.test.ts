@@ -53,7 +53,7 @@ const MALFORMED: readonly (readonly [schema: unknown, problem: string])[] = [
   ],
   [
     property({ type: 'number', minimum: 5, maximum: 3 }),
-    '`properties.a.minimum` of its `parameters` is 5, above its `maximum` of 3: nothing fits',
+    '`properties.a.minimum` of its `parameters` is 5, above its `maximum` of 3: no value fits',
   ],
   [{ $async: true, ...property({}) }, '`$async` of its `parameters` is true'],
   [property({ $async: true }), '`properties.a.$async` of its `parameters` is true'],
@@ -98,7 +98,7 @@ describe.each<[string, (parameters: JsonSchema) => unknown]>([
     { type: ['object', 'null'] },
     { anyOf: [{ type: 'object' }, { type: 'null' }] },
   ])('that are not an object schema: %j', (parameters) => {
-    const told = [`${where}, its \`parameters\` describe no object`];
+    const told = [`${where}, its \`parameters\` do not describe an object`];
     expect(faultsOf(() => declare(parameters))).toEqual(told);
   });
 
@@ -128,7 +128,7 @@ test('runToolLoop rejects the faults that register rejects, and makes no request
   const model = new ScriptedProvider([{ content: 'Hi' }]);
   const wrong = { name: 't', description: 'd', parameters: { type: 'array' }, execute };
   await expect(runWith([wrong], model)).rejects.toMatchObject({
-    faults: [{ problem: 'its `parameters` describe no object' }],
+    faults: [{ problem: 'its `parameters` do not describe an object' }],
   });
   expect(model.requests).toEqual([]);
 });
@@ -194,9 +194,9 @@ test('discoverTools reports contradicting bounds and invalid defaults', () => {
     }
   }
   expect(faultsOf(() => discoverTools({ toolsets: [Shop] }))).toEqual([
-    'Shop.find, limit, its `minimum` is 5, above its `maximum` of 3: nothing fits',
-    'Shop.find, page, its `default` is 7, which its own schema does not take',
-    'Shop.find, style, its `default` is 1, which its own schema does not take',
+    'Shop.find, limit, its `minimum` is 5, above its `maximum` of 3: no value fits',
+    'Shop.find, page, its `default` is 7, which its own schema does not accept',
+    'Shop.find, style, its `default` is 1, which its own schema does not accept',
   ]);
 });
 

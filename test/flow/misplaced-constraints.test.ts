@@ -78,7 +78,7 @@ describe('discoverTools', () => {
     expect(message).toContain('Shop.list');
     expect(message).toContain('`minLength` does not apply to an array');
     expect(message).toContain("items: { type: 'string', minLength: … }");
-    expect(message).toContain('other (#1): its type is not known');
+    expect(message).toContain('other (#1): its type is unknown');
   });
 
   test('reports them in properties of a DTO, even if a class-validator rule gives the type', () => {
@@ -170,7 +170,7 @@ describe('contradicting options of @Param', () => {
     [{ type: () => Map, items: () => String, additionalProperties: {} }, 'additionalProperties', 'items'],
     [{ type: () => String, additionalProperties: () => Number }, 'additionalProperties', 'type'],
   ])('%j: an option that would be ignored is rejected', (options, unheard, beside) => {
-    const message = `its \`${unheard}\` is ignored beside its \`${beside}\``;
+    const message = `its \`${unheard}\` is ignored, because its \`${beside}\` defines the value`;
     expect(told(toolsetWith(Object, options))).toContain(message);
     class Order {
       @Param(options) value!: unknown;

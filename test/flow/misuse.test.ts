@@ -61,7 +61,7 @@ describe('a wrong argument is reported with the right one', () => {
       () => new ToolRegistry().register(new ToolRegistry().register(ping).toProviderDefs()[0] as never),
       'the tool itself',
     ],
-    ['a list to discover', () => discoverTools([ShopTools] as never), 'it takes options, not a list'],
+    ['a list to discover', () => discoverTools([ShopTools] as never), 'it expects options, not a list'],
     [
       'an instance to discover',
       () => discoverTools({ toolsets: [new ShopTools()] as never }),
@@ -85,17 +85,17 @@ describe('a wrong argument is reported with the right one', () => {
     [
       'an agent tool without a body',
       () => agentTool({ name: 'a', label: 'A', description: 'x', parameters: {} } as never),
-      'it has no execute',
+      'it has no `execute`',
     ],
     [
       'arguments that are not an object',
       () => defineTool({ name: 'a', description: 'x', parameters: z.string() as never, execute: () => 1 }),
-      'describe no object',
+      'do not describe an object',
     ],
     [
       'arguments in a shorthand',
       () => defineTool({ name: 'a', description: 'x', parameters: { a: 'string' }, execute: () => 1 }),
-      'describe no object',
+      'do not describe an object',
     ],
     [
       'a timeout that is not a number',

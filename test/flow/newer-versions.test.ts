@@ -39,7 +39,7 @@ test('a suspended run stored by a newer version is refused and stays unchanged',
   );
   expect(store.load(state.runId)).toEqual(newer);
   expect(store.read(state.runId)).toMatchObject({ status: 'suspended', entries: before?.entries });
-  expect(() => foldRun({ state: newer, entries: [] })).toThrow('is kept in version 8');
+  expect(() => foldRun({ state: newer, entries: [] })).toThrow('is stored in version 8');
 });
 
 test('a running run stored by a newer version is not recovered and stays unchanged', async () => {
@@ -52,7 +52,7 @@ test('a running run stored by a newer version is not recovered and stays unchang
   now += 2000;
   const [recovered] = await recoverRuns({ store, config });
   expect(recovered).toMatchObject({
-    error: { name: 'InvalidState', message: expect.stringContaining('kept in version 8') },
+    error: { name: 'InvalidState', message: expect.stringContaining('stored in version 8') },
   });
   expect(store.read(state.runId)).toMatchObject({ status: 'running', state: checkpoint, entries: [] });
 });

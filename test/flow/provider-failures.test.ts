@@ -112,7 +112,7 @@ describe('fallback', () => {
       ['m'],
       ['n', 'n'],
     ]);
-    expect(lines.filter((line) => line.includes('made again'))).toHaveLength(4);
+    expect(lines.filter((line) => line.includes('sent again'))).toHaveLength(4);
   });
 
   test('items of the first provider are not sent to the next one', async () => {

@@ -155,7 +155,7 @@ describe('recoverRuns', () => {
         callId: 'c1',
         tool: 'work',
         arguments: { n: 1 },
-        message: "The call of 'work' was interrupted. It is not known whether it was done.",
+        message: "The call of 'work' was interrupted. It is not known whether it was executed.",
       },
     ]);
     const resumed = await run.resume({ outcome: 'done', result: { paid: 7 } });
@@ -226,7 +226,7 @@ describe('recoverRuns', () => {
         {
           role: 'tool',
           content:
-            "The call of 'work' was interrupted. It is not known whether it was done. Check that, or ask, before you call it again.",
+            "The call of 'work' was interrupted. It is not known whether it was executed. Find out, or ask, before you call it again.",
         },
         { role: 'assistant' },
       ],

@@ -176,11 +176,11 @@ describe('what a tool returns', () => {
     ['a function', () => () => 1, 'it is a function. Return data'],
     ['a symbol', () => Symbol('x'), 'it is a symbol. Return data'],
     ['a class', () => Point, 'it is a function'],
-    ['an object of functions', () => ({ act: () => 1 }), 'of an object JSON shows nothing'],
-    ['a function in a list', () => [1, function act() {}], 'it has the function act in it'],
+    ['an object of functions', () => ({ act: () => 1 }), 'of an object JSON contains nothing'],
+    ['a function in a list', () => [1, function act() {}], 'it contains the function act'],
     ['an object with only private fields', () => ({ it: new Hidden() }), 'of an object of the class Hidden'],
     ['a WeakMap', () => new WeakMap(), 'of an object of the class WeakMap'],
-    ['an object with only symbol keys', () => ({ [Symbol('x')]: 1 }), 'of an object JSON shows nothing'],
+    ['an object with only symbol keys', () => ({ [Symbol('x')]: 1 }), 'of an object JSON contains nothing'],
   ])('%s is an error that states that the tool ran and what to return', async (_what, execute, problem) => {
     const result = await run(execute);
     expect(result).toMatchObject({ isError: true, error: { name: 'ToolExecutionFailed', code: 501 } });
@@ -258,7 +258,7 @@ describe('what a tool returns', () => {
     expect(updates).toEqual([1, 2, 'half', 'half']);
     expect(await call('endless')).toMatchObject({
       isError: true,
-      forLLM: expect.stringMatching(/^The tool ran, but its result goes on/),
+      forLLM: expect.stringMatching(/^The tool ran, but its result has more than/),
     });
   });
 
@@ -272,7 +272,7 @@ describe('what a tool returns', () => {
     for (const rows of [values, later]) {
       const whole = await run(() => ({ rows: rows(100_000) }), { maxResultChars: Number.POSITIVE_INFINITY });
       expect(JSON.parse(whole.forLLM).rows).toHaveLength(100_000);
-      expect((await returning({ rows: rows(100_001) })).forLLM).toMatch(/goes on after 100000 values/);
+      expect((await returning({ rows: rows(100_001) })).forLLM).toMatch(/has more than 100000 values/);
     }
   });
 
@@ -425,7 +425,7 @@ describe('bytes and files that a tool returns', () => {
     await read.text();
     expect(await returning(read)).toMatchObject({
       isError: true,
-      forLLM: expect.stringContaining('read before'),
+      forLLM: expect.stringContaining('already read'),
     });
   });
 
@@ -440,7 +440,7 @@ describe('bytes and files that a tool returns', () => {
     });
     expect(await returning(endless)).toMatchObject({
       isError: true,
-      forLLM: expect.stringMatching(/goes on after/),
+      forLLM: expect.stringMatching(/has more than/),
     });
     expect(given).toBeLessThan(100);
     expect(endless.destroyed).toBe(true);

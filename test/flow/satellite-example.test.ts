@@ -117,7 +117,7 @@ describe('examples/satellite', () => {
     await using _server = server;
     await using stranger = start(['satellite', '--url', url, QUESTION]);
     await stranger.ended();
-    expect([stranger.exitCode, stranger.stderr]).toEqual([1, 'satellite: a bearer token is needed\n']);
+    expect([stranger.exitCode, stranger.stderr]).toEqual([1, 'satellite: a bearer token is required\n']);
     await using friend = start(['satellite', '--url', url, QUESTION], { SATELLITE_TOKEN: 'secret' });
     await friend.ended();
     expect([friend.exitCode, friend.stdout]).toEqual([0, expect.stringContaining('18°C')]);

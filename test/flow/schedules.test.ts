@@ -191,7 +191,7 @@ describe('Conversations', () => {
     for (const id of many) store.schedules.addSchedule(scheduleAt(NOW + 1, { id, conversationId: 'broken' }));
     clock.now += MINUTE;
     await until(() => failures >= 200);
-    expect(errors).toEqual(['The prompt of a schedule could not enter its conversation: disk full']);
+    expect(errors).toEqual(['The prompt of a schedule could not be added to its conversation: disk full']);
     // Failing prompts do not delay the others, however many they are.
     store.schedules.addSchedule(scheduleAt(NOW + 2, { id: 'fine' }));
     await until(async () => (await turnsOf(store, 'c')) === 1);
@@ -230,7 +230,7 @@ describe('Conversations', () => {
     store.schedules.addSchedule(scheduleAt(NOW + 1, { timing }));
     clock.now += MINUTE;
     await until(async () => (await listed(store)).length === 0);
-    expect(warnings).toEqual(["Schedule 's' ended: its time does not come again"]);
+    expect(warnings).toEqual(["Schedule 's' ended: it has no further time"]);
     expect((await conversations.idle('c'))?.turns).toBe(1);
     await conversations.close();
   });

@@ -164,15 +164,15 @@ describe('remember', () => {
   });
 
   test.each<[string, ApprovalOptions['remember'], object, object, string]>([
-    ['if its tool does not allow it', undefined, { scope: 'run' }, U1, 'lets no yes stand'],
-    ['for a scope that its tool does not allow', { scopes: ['run'] }, { scope: 'user' }, U1, 'stand for run'],
+    ['if its tool does not allow it', undefined, { scope: 'run' }, U1, 'allows no approval to be remembered'],
+    ['for a scope that its tool does not allow', { scopes: ['run'] }, { scope: 'user' }, U1, 'to be run'],
     ['for an unknown scope', { scopes: ALL }, { scope: 'everybody' }, U1, '"everybody"'],
     [
       'for longer than its tool allows',
       { scopes: ALL, maxMs: 1000 },
       { scope: 'run', expires: '2999-01-01T00:00:00Z' },
       U1,
-      '1000 ms at most',
+      'at most 1000 ms',
     ],
     [
       'until a time in the past',
@@ -209,7 +209,7 @@ describe('remember', () => {
     const { store: _, ...without } = config;
     await expect(
       resumeToolLoop(without, run.state, yes(run.pending, { remember: { scope: 'run' } }), { scope }),
-    ).rejects.toMatchObject({ message: expect.stringContaining('no store keeps') });
+    ).rejects.toMatchObject({ message: expect.stringContaining('the store does not store approvals') });
     const no = run.pending!.map(({ id }) => ({ id, approved: false, remember: { scope: 'run' as const } }));
     await expect(resumeToolLoop(config, run.state, no, { scope })).rejects.toMatchObject({
       name: 'InvalidAnswer',

@@ -400,7 +400,7 @@ describe('runJobs', () => {
     await engine.subscribe(({ jobId }) => ended.resolve(jobId));
     await working({ engine, store, tools: [tool], sweepMs: 20, silentForMs: 20 });
     const given = await store.jobs.job(await ended.promise);
-    const text = "The work of the tool 'work' was given up: more workers died of it than its engine lets";
+    const text = "The work of the tool 'work' was given up: it crashed more workers than its engine allows";
     expect(given?.result?.forLLM).toContain(text);
     expect(revivals).toBe(2);
     expect(await engine.deadJobs()).toMatchObject([{ job: { tool: 'work' }, workersDied: true }]);
@@ -464,7 +464,7 @@ describe('runJobs', () => {
     const { completed } = await working({ engine, store, tools: [mail('blind_copy')] });
     const [{ result } = {}] = await completed();
     expect(result?.error).toMatchObject({ name: 'DefinitionChanged' });
-    expect(result?.forLLM).toContain("It has no 'bcc' any more. The work was not done.");
+    expect(result?.forLLM).toContain("It no longer has 'bcc'. The work was not done.");
     expect(done).toEqual([]);
   });
 

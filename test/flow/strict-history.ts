@@ -16,7 +16,7 @@ export function historyFaults(messages: readonly Message[]): readonly string[] {
       if (expected === undefined) fault(`answers ${message.tool_call_id}, and no call is open`);
       else if (expected !== message.tool_call_id)
         fault(`answers ${message.tool_call_id} where ${expected} is next`);
-      if (typeof message.content !== 'string') fault('has a content that is not text');
+      if (typeof message.content !== 'string') fault('has a content that is not a string');
       return;
     }
     if (open.length > 0) fault(`comes while ${open.join(', ')} are unanswered`);
@@ -31,7 +31,7 @@ export function historyFaults(messages: readonly Message[]): readonly string[] {
 
 function assistantFaults({ content, tool_calls: calls }: AssistantMessage): readonly string[] {
   const faults: string[] = [];
-  if (content !== null && typeof content !== 'string') faults.push('has a content that is not text');
+  if (content !== null && typeof content !== 'string') faults.push('has a content that is not a string');
   if (calls === undefined) return faults;
   if (calls.length === 0) faults.push('has an empty list of calls');
   const ids = calls.map(({ id }) => id);

@@ -35,7 +35,7 @@ async function outerRun(
   return { run, answers };
 }
 
-const LEFT = /'research' ran a model of its own, and that run waits for an answer about 'pay'/;
+const LEFT = /'research' ran a model of its own, and that run is waiting for an answer about 'pay'/;
 
 describe('a tool that runs its own loop', () => {
   test.each([

@@ -228,7 +228,7 @@ describe('an answer', () => {
       answersTo(run, { value: 'a' }),
     );
     expect(resumed.toolCalls).toMatchObject([{ status: 'error' }]);
-    expect(contents(resumed)).toEqual([expect.stringContaining('does not fit what was asked for')]);
+    expect(contents(resumed)).toEqual([expect.stringContaining('does not fit the schema of the question')]);
   });
 });
 

@@ -634,7 +634,7 @@ describe('a tool that asks', () => {
     timedOut.resolve();
     expect(await told.promise).toMatchObject({
       name: 'NotExecutableHere',
-      message: expect.stringContaining('has been answered already'),
+      message: expect.stringContaining('after its call has ended'),
     });
   });
 
@@ -693,7 +693,7 @@ describe('a tool that asks', () => {
     });
     const { config } = setup([odd], [ask('c1', 'odd'), { content: 'Done.' }]);
     expect(contents(await runToolLoop(config, hello))).toEqual([
-      "context.once('fn'): its value cannot be written as JSON",
+      "context.once('fn'): the value cannot be written as JSON",
     ]);
   });
 });

@@ -77,7 +77,7 @@ describe('ToolRegistry.call with unknown keys', () => {
 
   test('refuses unknown keys for a destructive tool, and accepts them if the schema allows any', async () => {
     expect(await answer(listing, { status: 'paid' }, { destructive: true })).toContain(
-      '  - status: is not a known property, and this tool takes no others',
+      '  - status: is not a known property, and this tool accepts no others',
     );
     expect(await answer({ ...listing, additionalProperties: true }, { limt: 5 })).toEqual(['all of it']);
   });

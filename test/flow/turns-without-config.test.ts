@@ -100,7 +100,9 @@ describe('a turn whose scope or config throws', () => {
     const end = await endOf(conversations, 1);
     expect(end).toMatchObject({ status: 'failed' });
     expect((end.error as { message: string }).message).toMatch(
-      new RegExp(`\`${name}\` of Conversations failed \\d+ times? within 300 ms, at last with: no such user`),
+      new RegExp(
+        `\`${name}\` of Conversations failed \\d+ times? within 300 ms; the last error: no such user`,
+      ),
     );
     const view = await conversations.idle('c1');
     expect(view).toMatchObject({ status: 'idle', messages: [{ role: 'user', content: 'Hello' }] });

@@ -185,7 +185,7 @@ test('context.ask throws the error of a custom rule for an answer that fits the 
   const run = await runToolLoop(config, hello);
   const [id = ''] = ids(run);
   const done = await resumeToolLoop(config, run.state, [{ id, value: 'Atlantis' }]);
-  expect(contents(done)).toEqual(['The answer does not fit what was asked for: no such city']);
+  expect(contents(done)).toEqual(['The answer does not fit the schema of the question: no such city']);
   expect(done.toolCalls).toMatchObject([{ status: 'error', result: { error: { cause: { code: 514 } } } }]);
 });
 

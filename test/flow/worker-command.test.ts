@@ -324,7 +324,7 @@ describe('toolwright worker', () => {
     await using worker = startWorker('quick.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
     await worker.waitFor(/toolwright: [^\n]*conversations[^\n]*: [^\n]*ECONNREFUSED[^\n]*\n/);
     await worker.waitFor(
-      /toolwright: The store could not be asked for lost runs: [^\n]*ECONNREFUSED[^\n]*\n/,
+      /toolwright: The lost runs could not be read from the store: [^\n]*ECONNREFUSED[^\n]*\n/,
     );
     await pause(300);
     worker.send('SIGTERM');
@@ -340,7 +340,7 @@ describe('toolwright worker', () => {
         const logger = { debug() {}, info() {}, warn: say, error: say };`;
       writeFileSync(join(folder, 'logged.mjs'), `${PLAIN}${logger}${handed}`);
       await using worker = startWorker('logged.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
-      await worker.waitFor(/logged: The store could not be asked for lost runs: [^\n]*ECONNREFUSED/);
+      await worker.waitFor(/logged: The lost runs could not be read from the store: [^\n]*ECONNREFUSED/);
       worker.send('SIGTERM');
       expect((await worker.ended()).stderr).not.toContain('ECONNREFUSED');
     },

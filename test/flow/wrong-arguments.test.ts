@@ -363,7 +363,7 @@ test.each(SAYING_NOTHING)('an empty prompt is refused: %j', async (content) => {
   const conversations = new toolwright.Conversations({ store: stored.store, config });
   const refusal = {
     code: 521,
-    message: expect.stringContaining('a text that is not empty, or a list of parts'),
+    message: expect.stringContaining('a non-empty string, or a list of non-empty parts'),
   };
   await expect(conversations.prompt('c1', content)).rejects.toMatchObject(refusal);
   expect(await conversations.snapshot('c1')).toBeUndefined();

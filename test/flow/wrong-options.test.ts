@@ -280,7 +280,7 @@ test('discoverTools reports all mistakes of @Param, on parameters and on propert
   const wrong = { required: 'no', minimum: '1', pattern: /x/, optional: true } as object;
   const problem = "required is 'no', pattern is /x/, minimum is '1', optional is not an option of @Param";
   const fix =
-    'required: true or false; pattern: the expression’s source, a string; minimum: a number; required: false';
+    'required: true or false; pattern: the source of the expression as a string; minimum: a number; required: false';
   class Order {
     @Param(wrong)
     @IsString()

@@ -63,8 +63,8 @@ describe('an application of Next 15 with a chat route', () => {
         read('tsconfig.json').replace('"strict": true', '"strict": true, "emitDecoratorMetadata": true'),
       );
       const { status, output } = npm('run', 'build');
-      // Next loads the routes during the build, with NODE_ENV=production.
-      expect(output).toMatch(/deliveryDays: a minifier seems to have named its parameters \(\w, \w\)/);
+      // Next loads routes while it builds, in production.
+      expect(output).toMatch(/deliveryDays: a minifier seems to have renamed its parameters \(\w, \w\)/);
       expect(output).toContain('npx toolwright generate');
       expect(status).not.toBe(0);
     },

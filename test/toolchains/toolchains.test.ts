@@ -64,7 +64,7 @@ test('a bundle that contains class-validator but not toolwright fails with an er
   bundle(folder, { outfile, format: 'esm', external: ['toolwright', 'toolwright/*', 'tsyringe'] });
   const { exitCode, stderr } = runNode([outfile], { folder });
   expect(exitCode).toBe(1);
-  expect(stderr).toMatch(/the class-validator that class \w+ was declared with is in a bundle/);
+  expect(stderr).toMatch(/the class-validator of class \w+ is inside a bundle/);
 });
 
 describe('a bundle that runs in an empty folder', () => {
@@ -89,7 +89,7 @@ describe('a bundle that runs in an empty folder', () => {
     });
     const { exitCode, stderr } = await run(DTO);
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/class \w+ was declared with is in a bundle/);
+    expect(stderr).toMatch(/the class-validator of class \w+ is inside a bundle/);
     expect(stderr).toMatch(/import 'toolwright\/dto' before the class/);
   });
 

@@ -100,11 +100,11 @@ const PASSWORD = { pass: 'password: …', passwd: 'password: …' };
 const REDIS: Broker = {
   address: serverAddress(
     'redis',
-    "'redis://127.0.0.1:6379'; of PostgreSQL with backend: createPostgresBackend",
+    "'redis://127.0.0.1:6379'; or a PostgreSQL connection with backend: createPostgresBackend",
   ),
   client: withMethods(['connect', 'disconnect', 'duplicate'], 'a client'),
   places: ['host', 'port', 'path', 'url', 'sentinels', 'Connector'],
-  fix: "'redis://127.0.0.1:6379', { host: '127.0.0.1', port: 6379 }, or a client; of PostgreSQL with backend: createPostgresBackend",
+  fix: "'redis://127.0.0.1:6379', { host: '127.0.0.1', port: 6379 }, or a client; or a PostgreSQL connection with backend: createPostgresBackend",
   table: optionTable<object>(
     'a connection to Redis',
     {
@@ -130,7 +130,7 @@ const REDIS: Broker = {
       uri: "url: 'redis://127.0.0.1:6379'",
       user: 'username: …',
       database: 'db: 0',
-      socket: 'host and port, not within socket',
+      socket: 'host and port at the top level, not in socket',
     },
   ),
 };
@@ -178,7 +178,7 @@ function connectionFaults(connection: unknown, backend: unknown): readonly Optio
     // On PostgreSQL, `pg` reads missing options from environment variables.
     if (saysWhere || faults.length > 0 || backend !== undefined) return faults;
   }
-  const problem = 'connection does not say where the broker is';
+  const problem = 'connection does not contain the address of the broker';
   return [{ option: 'connection', problem, fix: `connection: ${fix}` }];
 }
 

@@ -106,7 +106,7 @@ class BossNews extends EngineNews<ListenHandle> {
     await this.#queue.ready();
     const { database } = this.#queue;
     if (database.listen === undefined)
-      throw new Error('The database of this pg-boss cannot LISTEN; let pg-boss have a pool of its own.');
+      throw new Error('The database of this pg-boss cannot LISTEN; give pg-boss its own pool.');
     return database.listen(
       this.#channel,
       (payload) => {
@@ -622,7 +622,7 @@ class BossQueue {
   /** Throws if another worker has taken the job. */
   async #completeIn(db: Db, job: TakenJob): Promise<void> {
     const { affected } = await outcomeOf(this.boss.complete(job.queue, [attemptOf(job)], null, { db }));
-    if (affected !== 1) throw new Error(`The job '${job.job.id}' is another worker's by now.`);
+    if (affected !== 1) throw new Error(`The job '${job.job.id}' has been taken by another worker.`);
   }
 
   /** Without a transaction if the application's database object cannot begin any. */

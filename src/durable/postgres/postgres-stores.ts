@@ -208,7 +208,7 @@ async function hasSchema(database: Pick<PostgresPool, 'query'>, schema: string):
 function isLatest(version: number, schema: string): boolean {
   if (version > LATEST)
     throw new Error(
-      `The schema '${schema}' is of version ${version}, and this version of toolwright knows ${LATEST}. Use the one that made it, or a newer one.`,
+      `The schema '${schema}' has version ${version}, and this version of toolwright supports up to ${LATEST}. Use the version of toolwright that created it, or a newer one.`,
     );
   return version === LATEST;
 }
@@ -338,7 +338,7 @@ export interface PostgresOptions {
 /** Short enough for statement names, and the same with and without quotes. */
 const SCHEMA: OptionRule = {
   accepts: (value) => typeof value === 'string' && /^[a-z_][a-z0-9_]{0,39}$/.test(value),
-  fix: "'toolwright': up to 40 small letters, digits and underscores",
+  fix: "'toolwright': up to 40 lower-case letters, digits and underscores",
 };
 
 const POSTGRES_RULES: RulesOf<PostgresOptions> = {
@@ -433,13 +433,13 @@ export class Database implements SqlDriver {
       if (isLatest(version, schema)) return;
       if (version > 0)
         throw new Error(
-          `The schema '${schema}' is of version ${version}, and this version of toolwright needs ${LATEST}: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
+          `The schema '${schema}' has version ${version}, and this version of toolwright needs ${LATEST}: start a worker or the application with this version, which migrates the tables, or use the version of toolwright that created them.`,
         );
       const what = (await hasSchema(this.#pool, schema))
         ? `The schema '${schema}' has no tables of toolwright`
         : `There is no schema '${schema}' in the database`;
       throw new Error(
-        `${what}: name the database and the schema of the application (postgres://…?schema=shop), or start a worker or the application first, which makes them.`,
+        `${what}: name the database and the schema of the application (postgres://…?schema=shop), or first start a worker or the application, which creates them.`,
       );
     });
   }

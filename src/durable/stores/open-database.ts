@@ -39,7 +39,7 @@ export function openDatabase({ of, path, busyTimeoutMs }: DatabasePlace): Databa
     database?.close();
     const problem = `Cannot open the SQLite file '${path}': ${(cause as Error).message}`;
     if (!WRONG_PATH.has(kindOf(cause))) throw new Error(problem, { cause });
-    const fix = 'path: an SQLite file, or a new file in a folder that exists and may be written to';
+    const fix = 'path: an SQLite file, or a new file in an existing folder with write permission';
     throw new InvalidOptionsError([{ where: of, option: 'path', problem, fix }]);
   }
 }

@@ -86,7 +86,7 @@ function prepareTables(database: DatabaseSync): void {
   const version = keptVersion(database);
   if (version > VERSION)
     throw new Error(
-      `Its runs are kept in version ${version} of the schema, and this version of toolwright knows ${VERSION}. Use the one that made it, or a newer one.`,
+      `Its schema has version ${version}, and this version of toolwright supports up to ${VERSION}. Use the version of toolwright that created it, or a newer one.`,
     );
   if (version === VERSION) return;
   if (version === 1) database.exec(RUNS_OF_VERSION_1);
@@ -116,11 +116,11 @@ export function checkRunsFile(path: string): void {
   });
   if (version === 0)
     throw new Error(
-      `'${path}' has no tables of toolwright: name the file of the application, or start a worker or the application first, which makes them.`,
+      `'${path}' has no tables of toolwright: name the file of the application, or first start a worker or the application, which creates them.`,
     );
   if (version < VERSION)
     throw new Error(
-      `The runs in '${path}' are kept in version ${version}, and this version of toolwright needs ${VERSION}: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
+      `The schema of '${path}' has version ${version}, and this version of toolwright needs ${VERSION}: start a worker or the application with this version, which migrates the tables, or use the version of toolwright that created them.`,
     );
 }
 
@@ -365,7 +365,7 @@ export class SqliteRunStore extends SqlRunStore {
       inTransaction(database, () => prepareTables(database));
     } catch (cause) {
       database.close();
-      throw new Error(`Cannot keep runs in '${path}': ${(cause as Error).message}`, { cause });
+      throw new Error(`Cannot store runs in '${path}': ${(cause as Error).message}`, { cause });
     }
     const driver = new SqliteDriver(database, now);
     super(driver);

@@ -125,7 +125,8 @@ async function rememberApproval(call: Call, { remember }: Asking): Promise<void>
   const wanted = call.request.journal?.remember;
   if (wanted?.by !== 'policy') return;
   try {
-    if (!remember?.scopes.includes(wanted.scope)) throw new Error('the policy lets no yes stand any more');
+    if (!remember?.scopes.includes(wanted.scope))
+      throw new Error('the policy no longer accepts remembered approvals');
     const { scope, expires } = wanted;
     await remember.keep(withoutUndefined({ scope, expires }));
   } catch (error) {
@@ -158,7 +159,7 @@ async function askedBy(call: Call): Promise<Wait> {
     const { description } = wait;
     return { ...wait, description: description === undefined ? preview : `${description}\n${preview}` };
   } catch (error) {
-    logThrown(call, 'The preview of a call could not be made', error);
+    logThrown(call, 'The preview of a call could not be created', error);
     return wait;
   }
 }
@@ -176,7 +177,7 @@ async function needsApproval(call: Call): Promise<boolean> {
     try {
       if ((await withinLimits(need(checked, contextOf(call)), limitsOf(call))) === false) return false;
     } catch (error) {
-      logThrown(call, 'The approval function of a tool gave no answer; the call needs an approval', error);
+      logThrown(call, 'The approval function of a tool failed; the call needs an approval', error);
     }
   const { standing } = environment;
   if (standing === undefined || typeof approval !== 'object' || !approval.remember) return true;
@@ -185,7 +186,7 @@ async function needsApproval(call: Call): Promise<boolean> {
     const mayHaveGiven = (answeredBy: unknown): boolean => mayHaveApproved(call, answeredBy);
     call.standing = await standing({ tool, arguments: checked, conversationId, mayHaveGiven });
   } catch (error) {
-    logThrown(call, 'Standing approvals could not be read; the call is asked about', error);
+    logThrown(call, 'Remembered approvals could not be read; the call needs an approval', error);
   }
   return call.standing === undefined;
 }

@@ -603,23 +603,20 @@ async function blockOfBegun(
       if (isRecord(known) && status === 'done') return { type: 'returned', value: known.result };
       if (status === 'not-done') return undefined;
       if (status !== 'unknown')
-        log.ignored('What a tool said of a call that had begun says nothing', { known });
+        log.ignored('`reconcile` of a tool returned none of done, not-done and unknown', { known });
     } catch (error) {
-      logThrown(call, 'A tool could not say what came of a call that had begun', error);
+      logThrown(call, '`reconcile` of a tool failed; the outcome of the call is unknown', error);
     }
   }
   return isMakeable && environment.onUnknown === 'rerun' ? undefined : unknownOutcome(call);
 }
 
 function unknownOutcome({ request, environment, tool }: ReceivedCall): Block {
-  const message = `The call of '${request.name}' was interrupted. It is not known whether it was done.`;
+  const message = `The call of '${request.name}' was interrupted. It is not known whether it was executed.`;
   if (environment.onUnknown === 'error')
     return {
       type: 'error',
-      error: new ToolwrightError(
-        'OutcomeUnknown',
-        `${message} Check that, or ask, before you call it again.`,
-      ),
+      error: new ToolwrightError('OutcomeUnknown', `${message} Find out, or ask, before you call it again.`),
     };
   const { reruns: index = 0 } = request.journal ?? {};
   return { type: 'waits', wait: { kind: 'outcome', index, message, ...approverField(tool?.approval) } };

@@ -110,12 +110,13 @@ export function readRaw(raw: unknown): ReadArguments {
 
 const UNREPAIRED: ArgumentFault = {
   path: '',
-  message: 'the arguments are not valid JSON object, and this tool takes none that had to be repaired',
+  message: 'the arguments are not a valid JSON object, and this tool accepts no repaired arguments',
 };
 
 const MANY_DIGITS: ArgumentFault = {
   path: '',
-  message: 'an integer has more digits than a number keeps; send it as text, where text is wanted',
+  message:
+    'an integer has more digits than a number can hold; send it as a string if the parameter is a string',
 };
 
 interface Refused {

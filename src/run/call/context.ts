@@ -313,7 +313,7 @@ export class CallContext extends ToolContext {
     if (container === undefined) {
       throw new ToolwrightError(
         'ToolExecutionFailed',
-        `context.resolve: the tool '${this.toolName}' came without a container; give one in the scope: { container }.`,
+        `context.resolve: the tool '${this.toolName}' has no container; set one in the scope: { container }.`,
       );
     }
     this.#container ??= container.createScope?.();
@@ -327,7 +327,7 @@ export class CallContext extends ToolContext {
   }
 
   background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult> {
-    if (typeof work !== 'function') throw new TypeError('context.background: its work is a function');
+    if (typeof work !== 'function') throw new TypeError('context.background: the work must be a function');
     const { task } = this.#call;
     return task ? task.begin(work, acknowledgement) : settleWork(workOf(this.#call), work);
   }
@@ -430,7 +430,7 @@ class Replay {
       const { name } = this.call.request;
       const { isStopped } = contextOf(this.call);
       if (isStopped || !canSuspend) {
-        const why = `The tool '${name}' asks a question, and nobody can answer here.`;
+        const why = `The tool '${name}' asks a question, and questions cannot be answered here.`;
         this.refused ??= new ToolwrightError('NotExecutableHere', isStopped ? tooLateToAsk(name) : why);
         throw this.refused;
       }
@@ -454,7 +454,7 @@ class Replay {
     // Stored with the run, so it must be text; another object with the same text would count as finished.
     const type = given === null ? 'null' : `a ${typeof given}`;
     if (type !== 'a string' && type !== 'a number')
-      throw new TypeError(`context.once: its key is a text, not ${type}`);
+      throw new TypeError(`context.once: the key must be a string, not ${type}`);
     const key = String(given);
     const finished = this.#finished.get(key);
     if (finished !== undefined) {
@@ -478,7 +478,7 @@ class Replay {
     if (lost !== undefined) {
       throw new ToolwrightError(
         'InvalidAnswer',
-        `'${name}' asked "${this.#waits[0]?.message}" and no longer "${lost.message}", which was answered; a method that asks must ask the same when it is run again.`,
+        `'${name}' asked "${this.#waits[0]?.message}" instead of "${lost.message}", which was answered; a method must ask the same questions when it runs again.`,
       );
     }
     const { answers = [], ...known } = journal ?? {};
@@ -489,7 +489,8 @@ class Replay {
   }
 
   async #finish(key: string, work: (part: OncePart) => unknown): Promise<unknown> {
-    if (typeof work !== 'function') throw new TypeError(`context.once('${key}'): its work is a function`);
+    if (typeof work !== 'function')
+      throw new TypeError(`context.once('${key}'): the work must be a function`);
     const { keepOnce } = this.call.request;
     const context = contextOf(this.call);
     const part: OncePart = {
@@ -500,7 +501,7 @@ class Replay {
     const given: unknown = await work(part);
     const text: string | undefined = JSON.stringify(given);
     if (given !== undefined && text === undefined)
-      throw new TypeError(`context.once('${key}'): its value cannot be written as JSON`);
+      throw new TypeError(`context.once('${key}'): the value cannot be written as JSON`);
     const value: unknown = text === undefined ? undefined : JSON.parse(text);
     const done = withoutUndefined({ key, value });
     this.#finished.set(key, done);
@@ -517,7 +518,7 @@ class Replay {
  */
 export class CallSuspended extends Error {
   constructor(tool: string) {
-    super(`The call of '${tool}' is suspended until its question is answered; let this error pass.`);
+    super(`The call of '${tool}' is suspended until its question is answered; do not catch this error.`);
   }
 }
 
@@ -525,12 +526,11 @@ export class CallSuspended extends Error {
 function readQuestion(question: Question) {
   const { message, schema: source, expiresInMs, onRefusal } = Object(question) as Partial<Question>;
   if (typeof message !== 'string' || message.trim() === '')
-    throw new TypeError('context.ask: a question needs a `message`');
+    throw new TypeError('context.ask: `message` is missing');
   if (expiresInMs !== undefined && !MILLISECONDS.accepts(expiresInMs))
-    throw new TypeError(`context.ask: its \`expiresInMs\` is ${MILLISECONDS.fix}`);
+    throw new TypeError(`context.ask: \`expiresInMs\` must be ${MILLISECONDS.fix}`);
   const read = source === undefined ? undefined : readSchemaSource(source);
-  if (read?.ok === false)
-    throw new TypeError(`context.ask: its \`schema\` ${read.problem}; give ${read.fix}`);
+  if (read?.ok === false) throw new TypeError(`context.ask: \`schema\` ${read.problem}; write ${read.fix}`);
   const revive = async (value: unknown): Promise<unknown> => {
     if (read === undefined) return value;
     // The answer was checked on arrival, but another version of the method may have asked for something else.
@@ -541,12 +541,12 @@ function readQuestion(question: Question) {
     const problems = parsed?.issues?.map(({ message }) => message) ?? [summarizeFaults(faults)];
     throw new ToolwrightError(
       'InvalidAnswer',
-      `The answer does not fit what was asked for: ${problems.join('; ')}`,
+      `The answer does not fit the schema of the question: ${problems.join('; ')}`,
     );
   };
   return { message, schema: read?.schema, expiresInMs, revive, ...(onRefusal === 'throw' && { onRefusal }) };
 }
 
 function tooLateToAsk(tool: string): string {
-  return `The tool '${tool}' asks a question, and its call has been answered already.`;
+  return `The tool '${tool}' asks a question after its call has ended.`;
 }

@@ -123,5 +123,5 @@ export function logAnswer(engine: NamedEngine, logger: Logger | undefined): void
 }
 
 function silenceOf({ name = 'The engine' }: NamedEngine): string {
-  return `${name} does not answer, and background work waits until it does`;
+  return `${name} does not answer; background work waits until it does`;
 }

@@ -71,24 +71,25 @@ export interface NamedHook {
 export function answerOf(moment: HookMoment, said: unknown): HookAnswer {
   if (said === undefined || said === null) return NO_ANSWER;
   const known = WORDS[moment];
-  if (!isRecord(said)) throw new TypeError(`${moment} said ${typeof said}, and not { ${known.join(', ')} }`);
+  if (!isRecord(said))
+    throw new TypeError(`${moment} returned a ${typeof said} instead of { ${known.join(', ')} }`);
   const unknown = Object.keys(said).filter((key) => !known.includes(key));
   if (unknown.length > 0)
-    throw new TypeError(`${moment} said ${unknown.join(', ')}, and knows only ${known.join(', ')}`);
+    throw new TypeError(`${moment} returned ${unknown.join(', ')}; it may return only ${known.join(', ')}`);
   const { refuse, arguments: args, faults, result } = said;
   if (refuse !== undefined && typeof refuse !== 'string')
-    throw new TypeError(`${moment} said \`refuse\` without a reason, which is a text`);
+    throw new TypeError(`${moment} returned a \`refuse\` that is not a string; it must be the reason`);
   const isFault = (fault: unknown): boolean =>
     isRecord(fault) && typeof fault.path === 'string' && typeof fault.message === 'string';
   if (faults !== undefined && !(Array.isArray(faults) && faults.length > 0 && faults.every(isFault)))
-    throw new TypeError(`${moment} said \`faults\` that are not a list of { path, message }`);
+    throw new TypeError(`${moment} returned \`faults\` that are not a list of { path, message }`);
   if (args !== undefined) {
     const plain = plainJson(args);
     if (!isRecord(plain)) throw new TypeError('`arguments` are not a JSON object');
     return { ...said, arguments: plain as JsonObject };
   }
   if (result === undefined || ToolResult.is(result)) return said;
-  if (typeof result !== 'string') throw new TypeError('`result` is neither a ToolResult nor a text');
+  if (typeof result !== 'string') throw new TypeError('`result` is neither a ToolResult nor a string');
   return { ...said, result: toolResult(result) };
 }
 
@@ -259,11 +260,11 @@ export class CallHooks {
           }
           // The text still states that the call was executed.
           const { name } = this.#request;
-          const reason = block.type === 'refused' ? block.reason : 'it could not be looked at';
+          const reason = block.type === 'refused' ? block.reason : 'it could not be checked';
           const hasRun = RAN.has(status) && !isAnswered;
           const what = hasRun
-            ? `The tool '${name}' ran, but what came of it`
-            : `What came of the call of '${name}' (${status})`;
+            ? `The tool '${name}' ran, but its result`
+            : `The result of the call of '${name}' (${status})`;
           result = failedResult('ResultWithheld', `${what} is withheld: ${reason}.`);
         },
       ),

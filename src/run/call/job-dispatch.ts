@@ -159,14 +159,14 @@ export function jobsOf({ engine, store }: JobPlace, where: string): JobDispatch 
   const refuse = (problem: string, fix: string) => refuseOptions([{ where, option: 'store', problem, fix }]);
   if (!keepsJobs(store))
     refuse(
-      store === undefined ? 'there is an engine and no store' : 'the store keeps no jobs',
+      store === undefined ? 'there is an engine but no store' : 'the store does not store jobs',
       "store: new SqliteRunStore({ path: 'runs.sqlite' })",
     );
   const { jobs } = store as StoreWithJobs;
   if (engine.commitsIn !== undefined && jobs.isKeptIn === undefined)
     refuse(
-      'the engine is transactional, and the store is not kept in its database',
-      "transactional only with a PostgresRunStore in the engine's database",
+      'the engine is transactional, but the store is not in its database',
+      "a PostgresRunStore in the engine's database; or an engine without transactional",
     );
   const known = cached(dispatches, engine, () => new WeakMap<JobStore, JobDispatch>());
   return cached(known, jobs, () => new JobDispatch(engine, jobs));

@@ -19,7 +19,7 @@ export function loggedFields(fields: LogFields, redaction: Redaction = KNOWN_SEC
       const isShort = typeof value === 'number' || (typeof value === 'string' && isName(value));
       logged[name] = isShort ? value : new LoggedField(redaction).of(value);
     } catch {
-      logged[name] = 'it cannot be shown: it throws when it is looked at';
+      logged[name] = 'cannot be shown: reading it throws';
     }
   }
   return logged;

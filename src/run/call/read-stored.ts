@@ -29,8 +29,8 @@ function characters(text: string, { from = 0, count = Infinity }: StoredPart, li
   const start = isLow(text, from) ? from - 1 : from;
   const piece = withoutHalf(text.slice(start, start + Math.min(count, limit)));
   const end = start + piece.length;
-  if (start >= text.length) return `The result has ${text.length} characters; there is none from ${from} on.`;
-  const more = end < text.length ? `; go on with "from": ${end}` : '';
+  if (start >= text.length) return `The result has ${text.length} characters; there is no character ${from}.`;
+  const more = end < text.length ? `; continue with "from": ${end}` : '';
   return `${withoutFiles(piece)}\n[characters ${start} to ${end} of ${text.length}${more}]`;
 }
 
@@ -50,7 +50,7 @@ function lines(text: string, { line = 1, count = 200 }: StoredPart, limit: numbe
     return `Line ${line} has ${first.length} characters; read it with "from": ${offset}.`;
   }
   const end = line + shown.length - 1;
-  const more = end < all.length ? `; go on with "line": ${end + 1}` : '';
+  const more = end < all.length ? `; continue with "line": ${end + 1}` : '';
   return `${withoutFiles(shown.join('\n'))}\n[lines ${line} to ${end} of ${all.length}${more}]`;
 }
 
@@ -71,7 +71,7 @@ const MATCHES = 20;
 const MOST_COUNTED = 10_000;
 
 function found(text: string, { search = '', from = 0, count = MATCHES }: StoredPart, limit: number): string {
-  if (search === '') return 'Nothing is looked for: "search" is empty.';
+  if (search === '') return '"search" is empty.';
   const pattern = new RegExp(escapePattern(search), 'gi');
   pattern.lastIndex = from;
   const parts: string[] = [];
@@ -93,10 +93,10 @@ function found(text: string, { search = '', from = 0, count = MATCHES }: StoredP
     last = end;
   }
   if (total === 0)
-    return `${JSON.stringify(search.toWellFormed())} is not in the result${from > 0 ? ` from ${from} on` : ''}.`;
-  const more = parts.length < total ? `; go on with "from": ${last}` : '';
+    return `${JSON.stringify(search.toWellFormed())} was not found in the result${from > 0 ? ` from character ${from} on` : ''}.`;
+  const more = parts.length < total ? `; continue with "from": ${last}` : '';
   const counted = total >= MOST_COUNTED ? `at least ${total}` : String(total);
-  return `${parts.join('\n')}\n[${parts.length} of ${counted} places, each with the number of its first character${more}]`;
+  return `${parts.join('\n')}\n[${parts.length} of ${counted} matches, each with the position of its first character${more}]`;
 }
 
 function fromJson(
@@ -105,7 +105,7 @@ function fromJson(
   limit: number,
 ): string {
   const read = readExactJson(text);
-  if (read === undefined) return 'The result is not JSON: read it by characters, by lines, or with a search.';
+  if (read === undefined) return 'The result is not JSON: use "from", "line" or "search".';
   const whole = read.value;
   const value = valueAt(whole, path);
   if (value === undefined) return `There is nothing at ${path}. The result is ${shapeOf(whole)}.`;
@@ -113,7 +113,7 @@ function fromJson(
   const full = shownJson(value);
   const { head, shown } = headOf(full, limit);
   return shown < full.length && head !== full
-    ? `${head}\n[cut; it is ${shapeOf(value)}: ask for a longer path]`
+    ? `${head}\n[cut; it is ${shapeOf(value)}: use a longer path]`
     : head;
 }
 
@@ -127,8 +127,8 @@ function items(
   const end = from + parts.length;
   const next = all[end];
   if (parts.length === 0 && next !== undefined)
-    return `[]\n[item ${end} of ${all.length} alone has more than ${limit} characters; it is ${shapeOf(next)}: ask for a longer path]`;
-  const more = end < all.length ? `; go on with "from": ${end}` : '';
+    return `[]\n[item ${end} of ${all.length} alone has more than ${limit} characters; it is ${shapeOf(next)}: use a longer path]`;
+  const more = end < all.length ? `; continue with "from": ${end}` : '';
   return `[${parts.join(',')}]\n[items ${from} to ${end} of ${all.length}${more}]`;
 }
 
@@ -165,6 +165,6 @@ export function shapeOf(value: unknown, depth = 0): string {
     const more = entries.length > KEYS ? `, and ${entries.length - KEYS} more` : '';
     return `{ ${parts.join(', ')}${more} }`;
   }
-  if (typeof value === 'string' && value.length > LONG_TEXT) return `a text of ${value.length} characters`;
+  if (typeof value === 'string' && value.length > LONG_TEXT) return `a string of ${value.length} characters`;
   return value === null ? 'null' : typeof value;
 }

@@ -22,7 +22,7 @@ export function refuseUnknownScopes(
   const scoped = scope.scopes === undefined ? tools.filter(({ scopes }) => scopes?.length) : [];
   if (scoped.length === 0) return;
   const names = scoped.map(({ name }) => `'${name}'`).join(', ');
-  const problem = `the scope has no scopes, and ${names} can only be called with some`;
-  const fix = 'scopes: […], those of the caller';
+  const problem = `the scope has no \`scopes\`, which ${names} require`;
+  const fix = 'scopes: the list of the caller’s OAuth scopes';
   throw new InvalidOptionsError([{ where, option: 'scopes', problem, fix }]);
 }

@@ -118,9 +118,7 @@ export class ResultForm {
       case 'symbol':
         return String(value);
       case 'function':
-        return this.#fail(
-          `it has the function ${value.name || 'without a name'} in it. Return what it gives`,
-        );
+        return this.#fail(`it contains the function ${value.name || 'without a name'}. Return its result`);
       case 'object':
         return value === null ? null : this.#within(value, around);
       default:
@@ -192,7 +190,7 @@ export class ResultForm {
     }
     const name = value.constructor?.name;
     const what = name === undefined || name === 'Object' ? 'an object' : `an object of the class ${name}`;
-    return this.#fail(`of ${what} JSON shows nothing. ${FIX}, or give it a toJSON()`);
+    return this.#fail(`of ${what} JSON contains nothing. ${FIX}, or add a toJSON() method`);
   }
 
   #list(items: readonly unknown[], around: Around): Promise<readonly unknown[]> {
@@ -257,7 +255,8 @@ export class ResultForm {
 
   async #response(response: Response): Promise<unknown> {
     const { status, statusText, bodyUsed, body } = response;
-    if (bodyUsed) return this.#fail('the body of its Response was read before. Return what was read');
+    if (bodyUsed)
+      return this.#fail('the body of its Response was already read. Return the text that was read');
     const state = `HTTP ${status} ${statusText}`.trimEnd();
     const mimeType = response.headers.get('content-type') ?? '';
     const read = body === null ? '' : await this.#stream({ chunks: body as never, mimeType });
@@ -284,7 +283,7 @@ export class ResultForm {
 
 /** Larger results are not useful for a model. */
 const MAX_BYTES = 32 * 2 ** 20;
-const TOO_LARGE = `it has a file of more than ${MAX_BYTES / 2 ** 20} MB in it. Return a link to it`;
+const TOO_LARGE = `it contains a file of more than ${MAX_BYTES / 2 ** 20} MB. Return a link to the file`;
 
 function isData([, field]: readonly [string, unknown]): boolean {
   return typeof field !== 'function' && field !== undefined;
@@ -452,7 +451,7 @@ async function toListLater(
 function tooMuch(limit: string): ToolwrightError {
   return new ToolwrightError(
     'ToolExecutionFailed',
-    `The tool ran, but its result goes on after ${limit}. Return a part of it, or a link.`,
+    `The tool ran, but its result has more than ${limit}. Return a part of it, or a link.`,
   );
 }
 

@@ -74,7 +74,7 @@ export function notesOf(record: CallRecord): readonly string[] {
     const left = Object.keys(original).filter((key) => !Object.hasOwn(args, key));
     const now = changed.length > 0 ? ` They are now ${JSON.stringify(Object.fromEntries(changed))}.` : '';
     const without = left.length > 0 ? ` Left out: ${left.map(shown).join(', ')}.` : '';
-    const note = `Whoever approved this call changed its arguments first.${now}${without}`;
+    const note = `The user who approved this call changed its arguments.${now}${without}`;
     const missing = note.length - MAX_EDITS;
     notes.push(
       missing <= 0
@@ -93,8 +93,7 @@ function shown(key: string): string {
   return line.length > MAX_KEY ? `${line.slice(0, MAX_KEY).toWellFormed()}…` : line;
 }
 
-const NOBODY_KNOWS =
-  'had begun, and nobody knows what of it was done: check that, or ask, before you call it again.';
+const EFFECTS_UNKNOWN = 'had begun, and its effects are unknown: find out, or ask, before you call it again.';
 
 /**
  * The text for the model about a call that ended without a result: a call that had begun may have had an effect, so
@@ -107,11 +106,11 @@ export function unendedText(
   if (at === 'not-begun') return `The tool '${name}' was not run.`;
   const mayRepeat = annotations?.readOnly || annotations?.idempotent;
   if (typeof at === 'object') {
-    const unknown = at.hasBegun && !mayRepeat ? ` It ${NOBODY_KNOWS}` : '';
+    const unknown = at.hasBegun && !mayRepeat ? ` It ${EFFECTS_UNKNOWN}` : '';
     return `The tool '${name}' timed out after ${at.timeoutMs} ms.${unknown}`;
   }
   if (at === 'asking' || mayRepeat) return `The tool '${name}' had not finished.`;
-  return `The tool '${name}' ${NOBODY_KNOWS}`;
+  return `The tool '${name}' ${EFFECTS_UNKNOWN}`;
 }
 
 /** A failure of the framework itself: the message is for the model, the coded error for the application. */
@@ -294,6 +293,6 @@ function endOfString(text: string, start: number, limit: number): number {
 export function interruptedResult(tool: string): ToolResult {
   return failedResult(
     'TaskInterrupted',
-    `The work of the tool '${tool}' was interrupted: the process ended before it was done. What it had done by then stays done.`,
+    `The work of the tool '${tool}' was interrupted: the process ended before it was done. Its effects until then remain.`,
   );
 }

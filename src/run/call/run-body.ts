@@ -115,7 +115,7 @@ export function awaitWork<Waiting extends WaitingCall, Answer>(
       if (isAnswered) {
         // A body that ends because of the abort is expected.
         if (outcome.type !== 'error' || signal === undefined || outcome.error !== signal.reason)
-          call.log.ignored('A tool ended after its call had been answered', { how: outcome.type });
+          call.log.ignored('A tool ended after its call had ended', { how: outcome.type });
         return;
       }
       isAnswered = true;
@@ -173,11 +173,11 @@ export function blockedResult(call: WrittenCall & CheckedCall, block: Block | Bo
       journal: wait.kind === 'approval' ? withoutApproval(journal) : journal,
     });
   }
-  const why = because === undefined ? '' : ` Why it asks: ${because}`;
+  const why = because === undefined ? '' : ` Reason: ${because}`;
   const message =
     wait.kind === 'client'
       ? `The tool '${tool.name}' is executed by the client; it cannot run here.`
-      : `The tool '${tool.name}' needs an approval, and nobody can give it here; it was not run.${why}`;
+      : `The tool '${tool.name}' needs an approval, which cannot be given here; it was not run.${why}`;
   return { status: 'refused', result: failedResult('NotExecutableHere', message) };
 }
 
@@ -189,7 +189,7 @@ function journalOf(call: CheckedCall): CallJournal {
 
 /** The outcome of a call that waits, with the error that replaces it if no user can be asked. */
 export function suspended(tool: string, suspension: Suspension): CallOutcome {
-  const message = `The call of '${tool}' waits for an answer, and nobody can give it here.`;
+  const message = `The call of '${tool}' waits for an answer, which cannot be given here.`;
   return { status: 'suspended', result: failedResult('NotExecutableHere', message), suspension };
 }
 
@@ -267,7 +267,7 @@ function writeUnreturned(
       if (asksForRetry(error)) {
         const isSilent = String(error.message).trim() === '';
         const hint = isSilent
-          ? `The tool '${tool.name}' cannot use this call, and did not say why. Call it again with other arguments.`
+          ? `The tool '${tool.name}' cannot use this call and gave no reason. Call it again with other arguments.`
           : error.message;
         return { status: 'rejected', result: failedResult('InvalidArguments', hint, error) };
       }

@@ -67,7 +67,7 @@ export class CallTask implements CallWork {
   begin(work: () => unknown, acknowledgement = STARTED): ToolResult | Promise<ToolResult> {
     if (currentTask.getStore() === this) return settleWork(workOf(this.call), work);
     const { tool, context, environment, log } = this.call;
-    const why = this.id === undefined ? this.#state === 'discarded' && 'is answered' : 'has started its work';
+    const why = this.id === undefined ? this.#state === 'discarded' && 'has ended' : 'has started work';
     // Two pieces of work would need two completions, but a call has one.
     if (why)
       throw new ToolwrightError(
@@ -218,7 +218,7 @@ export class CallTask implements CallWork {
 
   #settle(write: () => ToolResult): void {
     if (this.#state !== 'open') {
-      const why = this.#state === 'discarded' ? 'has its answer' : 'was completed or aborted before';
+      const why = this.#state === 'discarded' ? 'has ended' : 'was already completed or aborted';
       this.call.log.ignored(`A completion came for a call that ${why}; it is ignored`);
       return;
     }
@@ -308,7 +308,7 @@ export async function runInTurn<Value>(
   if (beginning !== 'stuck') return undefined;
   return failedResult(
     'ToolDeadlock',
-    `The tool '${tool.name}' was not run: a call of it is under way that waits for the tool which made this call.`,
+    `The tool '${tool.name}' was not run: another call of it is waiting for the tool that made this call.`,
   );
 }
 
@@ -601,7 +601,8 @@ export class JobTask implements CallWork {
     this.dispatch.follow(id, {
       onUpdate,
       onEnd,
-      onError: (error) => logThrown(this.call, 'A job could not be followed; it is looked at again', error),
+      onError: (error) =>
+        logThrown(this.call, 'The state of a job could not be read; it is read again', error),
       onSilence: this.#onSilence,
     });
   }

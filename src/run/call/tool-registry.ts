@@ -122,7 +122,7 @@ export const REGISTRY_RULES: RulesOf<ToolRegistryOptions> = {
   maxResultChars: LIMIT,
   tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
   engine: JOB_ENGINE,
-  store: either(RUN_STORE, { accepts: keepsJobs, fix: 'a store that keeps jobs' }),
+  store: either(RUN_STORE, { accepts: keepsJobs, fix: 'a store of jobs' }),
 };
 
 const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry', REGISTRY_RULES, {
@@ -135,8 +135,8 @@ const WATCHER = withMethods(['aroundCall'], 'createInspector(registry)');
 
 const WATCHED: AuthorFault = {
   where: 'ToolRegistry.watch',
-  problem: 'the registry is watched already',
-  fix: 'one inspector for each registry, and inspector.close() before the next',
+  problem: 'the registry already has an inspector',
+  fix: 'one inspector per registry; call inspector.close() before you create another',
 };
 
 /** The answer to {@link ToolRegistry.call}. */
@@ -508,7 +508,7 @@ export class ToolRegistry {
       {
         where: 'ToolRegistry.view',
         problem: 'a view cannot be changed',
-        fix: 'register the tool in the registry itself',
+        fix: 'registry.register(tool) on the registry of the view',
       },
     ]);
   }
@@ -707,13 +707,13 @@ export function readTool(registered: RegisteredTool): ReadTool {
     const { name } = registered;
     const isToolset = toolMethods(registered).length > 0;
     const fix = isToolset ? discovered(name) : `register(new ${name}()), or @Tool before its methods`;
-    return { faults: [registerFault(name || 'a class', 'it is a class and not a tool', fix)] };
+    return { faults: [registerFault(name || 'a class', 'it is a class, not a tool', fix)] };
   }
   let offered: unknown = registered;
   try {
     if (isFactory) offered = registered();
   } catch (error) {
-    const problem = `as a function it must return a tool, and it threw: ${errorMessage(error)}`;
+    const problem = `a function must return a tool, and it threw: ${errorMessage(error)}`;
     return { faults: [registerFault(registered.name || 'a function', problem, '() => tool')] };
   }
   try {
@@ -731,7 +731,7 @@ export function readTool(registered: RegisteredTool): ReadTool {
   const warnings: AuthorFault[] = [];
   if (!Object.isFrozen(tool)) {
     const where = placeOf(name);
-    const fix = 'a `description` that says what it does, and when';
+    const fix = 'a `description` of what it does, and when to use it';
     if (!description?.trim()) warnings.push(undescribed(where, fix));
     for (const [what, schema] of Object.entries({ parameters, output }))
       for (const warning of schema ? schemaWarnings(schema, 'author') : [])
@@ -758,7 +758,7 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
   must(typeof name === 'string', 'it has no name', 'a `name` that is a string');
   must(
     description === undefined || typeof description === 'string',
-    'its description is not text',
+    'its description is not a string',
     'a `description` that is a string',
   );
   must(parameters !== undefined && parameters !== null, 'it has no parameters', PARAMETERS);
@@ -782,7 +782,7 @@ function sameNameFaults(tools: readonly ToolDefinition[]): readonly AuthorFault[
     return {
       where: placeOf(name),
       problem: `several tools that are given together have this name${owners}`,
-      fix: 'a name of its own for each; or register one of them later, which replaces the other',
+      fix: 'a different name for each; or register one of them later, which replaces the other',
     };
   });
 }

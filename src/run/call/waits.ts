@@ -93,11 +93,11 @@ export function expiryIn(milliseconds = Infinity): Pick<Wait, 'expiresAt'> {
 }
 
 /** Why a call whose tool is missing cannot be approved. */
-export const GONE = 'it was renamed or removed, or is not offered any more';
+export const GONE = 'it was renamed or removed, or is no longer offered';
 
 /** The message for a call whose tool has changed since the approval was requested. */
 export function changedSince(tool: string, problem: string): string {
-  return `The tool '${tool}' has changed since an approval of this call was asked for: ${problem}.`;
+  return `The tool '${tool}' has changed since the approval of this call was requested: ${problem}.`;
 }
 
 /** How the arguments that would run differ from the approved ones; `undefined` if they do not. */
@@ -222,7 +222,7 @@ const ANSWER = optionTable<
     arguments: ANY_VALUE,
     remember: ANY_VALUE,
   },
-  { answeredBy: '{ answeredBy } beside the scope, in the last argument of the resume' },
+  { answeredBy: '{ answeredBy } next to `scope`, in the last argument of the resume function' },
 );
 
 /**
@@ -249,10 +249,10 @@ export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
 export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): AnsweredWait {
   const { kind } = wait;
   const { noun, field, form } = EXPECTED[kind];
-  if (!isRecord(answer)) return unfit(`it is answered by ${form}`);
+  if (!isRecord(answer)) return unfit(`the answer must be ${form}`);
   const [slip] = mistakenNames(answer, ANSWER);
   if (slip !== undefined) return unfit(`${slip.problem}; write ${slip.fix}`);
-  if (isExpired(wait)) return unfit(`it could be answered until ${wait.expiresAt}`);
+  if (isExpired(wait)) return unfit(`the time for an answer ended at ${wait.expiresAt}`);
   const given: Readonly<Record<string, unknown>> = answer;
   const { remember } = given;
   const isEdited = isEdit(given, journal);
@@ -265,9 +265,9 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
     const decision: ApprovalDecision = approved ? (isEdited ? 'edit' : 'approve') : 'refuse';
     const { decisions } = wait;
     if (kind === 'approval' && decisions !== undefined && !decisions.includes(decision))
-      return unfit(`its tool takes ${decisions.join(' or ')}, and this is ${decision}`);
+      return unfit(`its tool allows only ${decisions.join(' or ')}, not ${decision}`);
     if (!approved) {
-      if (reason !== undefined && typeof reason !== 'string') return unfit('`reason` is not text');
+      if (reason !== undefined && typeof reason !== 'string') return unfit('`reason` is not a string');
       const refused = withoutUndefined({ reason });
       if (wait.onRefusal === undefined) return answered({ ...journal, refused });
       const { index, message = '' } = wait;
@@ -280,7 +280,7 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
     const accepts = isAgreed && schema !== undefined && createResultChecker(schema);
     // A question with nothing to fill in, such as an approval of an MCP server, only asks for agreement.
     const value = accepts && [{}, true].find((agreement) => accepts(agreement).length === 0);
-    return value ? withAnswer({ wait, journal }, { value }) : unfit(`${noun} is answered by ${form}`);
+    return value ? withAnswer({ wait, journal }, { value }) : unfit(`the answer to ${noun} must be ${form}`);
   }
   const problem = remember === undefined ? undefined : unrememberable(wait, remember);
   if (problem !== undefined) return unfit(problem);
@@ -292,7 +292,7 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
   if (kind === 'client') return answered({ ...journal, result: known });
   const { index, message = '', schema } = wait;
   const { value } = known;
-  if (value === undefined) return unfit('it has no value');
+  if (value === undefined) return unfit('`value` is missing');
   const faults = schema === undefined ? [] : createResultChecker(schema)(value);
   if (faults.length > 0) return unfit(`its value does not fit: ${summarizeFaults(faults)}`);
   return answered({ ...journal, answers: [...journal.answers, { index, message, value }] });
@@ -322,18 +322,20 @@ function unrememberable({ kind, mayRemember }: Wait, remember: unknown): string 
   if (kind !== 'approval') return NOT_REMEMBERED;
   const { scope, expires } = Object(remember) as { readonly scope?: unknown; readonly expires?: unknown };
   const scopes: readonly unknown[] = mayRemember?.scopes ?? [];
-  if (scopes.length === 0) return 'its tool lets no yes stand for later calls';
+  if (scopes.length === 0) return 'its tool allows no approval to be remembered for later calls';
   if (!scopes.includes(scope))
-    return `its tool lets a yes stand for ${scopes.join(' or ')}, and \`remember.scope\` is ${JSON.stringify(scope)}`;
+    return `its tool allows \`remember.scope\` to be ${scopes.join(' or ')}, not ${JSON.stringify(scope)}`;
   if (expires === undefined) return undefined;
   const at = typeof expires === 'string' ? Date.parse(expires) : Number.NaN;
   if (!(at > Date.now())) return '`remember.expires` is not a future time (ISO 8601)';
   const { maxMs = Infinity } = mayRemember ?? {};
-  return at - Date.now() > maxMs ? `its tool lets a yes stand for ${maxMs} ms at most` : undefined;
+  return at - Date.now() > maxMs
+    ? `its tool allows an approval to be remembered for at most ${maxMs} ms`
+    : undefined;
 }
 
-const NOT_REMEMBERED = 'only a yes to an approval is remembered';
-const NO_EDIT = 'only a yes to an approval changes the arguments';
+const NOT_REMEMBERED = 'only an approval can be remembered';
+const NO_EDIT = 'only an approval can change the arguments';
 
 /** An answer may repeat the pending arguments; equal arguments are not an edit. */
 function isEdit({ arguments: given }: Readonly<Record<string, unknown>>, { arguments: asked }: CallJournal) {
@@ -346,7 +348,7 @@ function approve({ wait, journal }: WaitInCall, answer: Readonly<Record<string, 
   const remember = answer.remember === undefined ? {} : { remember: kept };
   if (!isEdit(answer, journal)) return answered({ ...journal, approved: true, ...remember });
   const args: unknown = plainJson(answer.arguments);
-  if (!isRecord(args)) return unfit('`arguments` is not an object that JSON can say');
+  if (!isRecord(args)) return unfit('`arguments` is not a JSON object');
   // Answers and `once` work belong to other arguments, so they are dropped for edited ones.
   const edited = { arguments: args, approved: true, edited: { original: journal.arguments } } as const;
   return answered({ ...journal, ...edited, answers: [], once: [], ...remember });

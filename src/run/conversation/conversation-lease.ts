@@ -297,7 +297,7 @@ export class ConversationClaim {
   /** Leaves the conversation and its run unchanged; another process takes over when their leases have expired. */
   abandon(): void {
     if (this.#renewal.isOver) return;
-    const message = `Conversation '${this.#hold.conversationId}' was left to others: no time was left for its turn.`;
+    const message = `Conversation '${this.#hold.conversationId}' was released for other processes: no time was left for its turn.`;
     this.#endLost(new ToolwrightError('RunClaimed', message));
   }
 
@@ -327,7 +327,7 @@ export class ConversationClaim {
     const what = `Conversation '${this.#hold.conversationId}'`;
     const error =
       cause === undefined
-        ? new ToolwrightError('RunClaimed', `${what} is held by somebody else.`)
+        ? new ToolwrightError('RunClaimed', `${what} is held by another process.`)
         : new ToolwrightError('RunStoreFailed', `${what} was lost: ${errorMessage(cause)}`, { cause });
     return this.#endLost(error);
   }
@@ -347,5 +347,5 @@ export class ConversationClaim {
 }
 
 function abortAsked(): DOMException {
-  return new DOMException('Somebody asked for the end of the turn.', 'AbortError');
+  return new DOMException('A user aborted the turn.', 'AbortError');
 }

@@ -239,10 +239,10 @@ export class Conversation {
     this.#checkOpen();
     checkOptions(options, TURN_OPTIONS);
     this.#checkFree('It was not continued');
-    if (this.#inbox.size > 0) throw notReady('It was not continued', 'what waits for a turn comes first');
+    if (this.#inbox.size > 0) throw notReady('It was not continued', 'queued prompts come first');
     const role = this.messages.at(-1)?.role;
     if (role !== 'user' && role !== 'tool') {
-      const end = role === undefined ? 'nothing was said yet' : 'the model has said the last word';
+      const end = role === undefined ? 'there are no messages yet' : 'the last message is the model’s answer';
       throw notReady('It was not continued', `${end}: use \`prompt\``);
     }
     return this.#enter({ kind: 'continue' }, options);

@@ -143,7 +143,7 @@ const RUN_RULES = omitFields(LOOP_RULES, 'store', 'engine', 'signal', 'runId', '
 /** The rules for the config of turns. */
 export const TURN_RULES = { ...RUN_RULES, checkpoint: oneOf('step', 'call'), systemPrompt: TEXT };
 
-const BESIDE = 'beside config: new Conversations({ store, config, … })';
+const BESIDE = 'next to config: new Conversations({ store, config, … })';
 
 /** A misspelled guard must not be ignored: the result of a config function is checked at each turn. */
 export const TURN_CONFIG = optionTable<ConversationsConfig>('the config of Conversations', TURN_RULES, {
@@ -153,11 +153,11 @@ export const TURN_CONFIG = optionTable<ConversationsConfig>('the config of Conve
   leaseMs: `leaseMs ${BESIDE}`,
   scope: `scope ${BESIDE}`,
   onUnknown: `onUnknown ${BESIDE}`,
-  runId: 'nothing: runs are called after their conversation and their turn',
-  signal: 'nothing; a turn is ended with conversations.abort(conversationId)',
+  runId: 'nothing: the id of a run is made of its conversation and its turn',
+  signal: 'nothing; conversations.abort(conversationId) ends a turn',
   messages:
-    'nothing; conversations.prompt(conversationId, content) says more, and the store keeps what was said',
-  id: 'nothing; a conversation is named where it is prompted: conversations.prompt(conversationId, content)',
+    'nothing; conversations.prompt(conversationId, content) adds a message, and the store has the history',
+  id: 'nothing; the id is an argument of conversations.prompt(conversationId, content)',
 });
 
 /** The options of a run's config that apply to turns; the other options are separate. */

@@ -135,7 +135,10 @@ export class Conversations {
         const expired = await store.expiredRuns?.({ of: 'turns', limit: MAX_DUE });
         for (const { conversationId = '' } of expired ?? []) this.#want(conversationId);
       } catch (error) {
-        logFailure(logger, { what: 'The store could not be asked for conversations', error });
+        logFailure(logger, {
+          what: 'The conversations that are due could not be read from the store',
+          error,
+        });
       }
       return pollMs;
     });
@@ -170,7 +173,7 @@ export class Conversations {
     if (entered !== undefined) return entered;
     throw new ToolwrightError(
       'RunNotAllowed',
-      'The prompt was not taken: the conversation has another owner.',
+      'The prompt was not accepted: the conversation has another owner.',
     );
   }
 
@@ -226,7 +229,7 @@ export class Conversations {
     checkOptions(options, METHOD_OPTIONS.delete);
     const log = this.#log;
     if (log.remove === undefined) {
-      const problem = 'store deletes no conversations: its conversations have no method remove';
+      const problem = 'store cannot delete conversations: its conversations have no method remove';
       const fix = 'a PostgresRunStore, SqliteRunStore or MemoryRunStore';
       refuseOptions([{ where: 'Conversations.delete', option: 'store', problem, fix }]);
     }
@@ -483,7 +486,7 @@ function ownerIn({ owner }: PromptOptions): { readonly owner?: unknown } {
   return withoutUndefined({ owner: ownerOf({ owner }) });
 }
 
-const FIX = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps conversations";
+const FIX = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store of conversations";
 
 const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
   store: required({ accepts: keepsConversations, fix: FIX }),
@@ -530,8 +533,8 @@ function checkConversations(options: ConversationsOptions): void {
         faults.push({
           where: CONVERSATIONS_OPTIONS.of,
           option,
-          problem: `${option} is of the jobs of an engine, and there is no engine`,
-          fix: `engine: ${JOB_ENGINE.fix}; or no ${option}`,
+          problem: `${option} needs an engine, and there is none`,
+          fix: `engine: ${JOB_ENGINE.fix}; or leave out ${option}`,
         });
   if (RECORD.accepts(options?.config)) faults.push(...invalidOptions(options.config, TURN_CONFIG));
   refuseOptions(faults);
@@ -551,7 +554,12 @@ function jobsOfOptions(
   const tools = jobTools ?? (typeof config === 'function' ? undefined : (config.tools ?? []));
   const faults: InvalidOption[] = [];
   if (!keepsJobs(store))
-    faults.push({ where, option: 'store', problem: 'store keeps no jobs, which engine needs', fix: FIX });
+    faults.push({
+      where,
+      option: 'store',
+      problem: 'store does not store jobs, which engine needs',
+      fix: FIX,
+    });
   if (tools === undefined && concurrency !== 0) {
     const problem = 'jobTools is missing, and config is a function';
     faults.push({ where, option: 'jobTools', problem, fix: 'jobTools: registry' });

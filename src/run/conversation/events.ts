@@ -76,7 +76,7 @@ export function callOfContext(context: ToolContext | undefined): CompletedCall {
 
 /** The error for answers to a conversation whose turn does not wait for any. */
 export function nothingAsked(): ToolwrightError {
-  return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
+  return new ToolwrightError('InvalidAnswer', 'The conversation is not waiting for an answer.');
 }
 
 /** The message to the model at the start of a turn; `undefined` if it only continues. */

@@ -57,5 +57,5 @@ export const CONTENT: OptionRule = {
     }
     return saysSomething;
   },
-  fix: "a text that is not empty, or a list of parts that say something: [{ type: 'text', text: 'Hi' }]",
+  fix: "a non-empty string, or a list of non-empty parts: [{ type: 'text', text: 'Hi' }]",
 };

@@ -138,8 +138,8 @@ export class StoredTurns {
     // Clients may choose conversation ids, so the id of another run may look like that of a turn.
     const isOwn = !turn.isNamed || run.state.turnOf === conversationId;
     if (!isOwn || !isSameOwner(run.state.owner, turn.entry.content.owner)) {
-      const what = isOwn ? 'a run of another owner' : 'another run, which is not a turn,';
-      const message = `The turn was not taken: the store has ${what} as '${turn.runId}'.`;
+      const what = isOwn ? 'a run of another owner' : 'a run that is not a turn';
+      const message = `The turn was not run: in the store, '${turn.runId}' is ${what}.`;
       return this.#failTurn(turn, new ToolwrightError('RunNotAllowed', message));
     }
     this.#emitted = await this.lease.eventsSince('turn-suspended', turn);
@@ -190,7 +190,7 @@ export class StoredTurns {
     const onAsyncResult: ConversationsConfig['onAsyncResult'] = (context, result) => {
       const key = completionKey(context?.idempotencyKey ?? crypto.randomUUID());
       enter(conversationId, key, completionContent(callOfContext(context), result, of.owner)).catch(
-        (error: unknown) => logFailure(logger, { what: 'A completion could not be kept', error }),
+        (error: unknown) => logFailure(logger, { what: 'A completion could not be saved', error }),
       );
       given.onAsyncResult?.(context, result);
     };
@@ -377,10 +377,10 @@ async function loadTurnConfig(
       if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) throw error;
       if (performance.now() - since + wait >= leaseMs) {
         const often = `${tries} ${tries === 1 ? 'time' : 'times'} within ${leaseMs} ms`;
-        const message = `The turn was not run: \`${asked}\` of Conversations failed ${often}, at last with: ${errorMessage(error)}`;
+        const message = `The turn was not run: \`${asked}\` of Conversations failed ${often}; the last error: ${errorMessage(error)}`;
         return { error: new Error(message, { cause: error }) };
       }
-      const message = `\`${asked}\` of Conversations failed for a turn of '${next.conversationId}'; it is asked again`;
+      const message = `\`${asked}\` of Conversations failed for a turn of '${next.conversationId}'; it is called again`;
       safeLog(logger).warn(message, { error, tries });
     }
     await pause(wait, undefined, { signal: AbortSignal.any([signal, lost, closing]) }).catch(() => {});
@@ -395,7 +395,7 @@ function answersOf(entry: AnswersEntry | undefined, owner: unknown) {
   if (entry === undefined) return { answers: [] };
   const { answers, answeredBy, owner: named } = entry.content;
   if (!isSameOwner(owner, named))
-    throw new ToolwrightError('RunNotAllowed', 'The answers name another owner than the turn has.');
+    throw new ToolwrightError('RunNotAllowed', 'The owner of the answers is not the owner of the turn.');
   return { answers, answeredBy };
 }
 
@@ -480,7 +480,7 @@ function messagesBefore(
   if (replaces === undefined) return messages;
   const turn = turns.find(({ key }) => key === replaces);
   if (turn !== undefined) return messages.slice(0, turn.begins);
-  const message = `The history has no turn that '${replaces}' began, so that nothing can take its place.`;
+  const message = `The history has no turn that began with '${replaces}', so it cannot be replaced.`;
   throw new ToolwrightError('ConversationNotReady', message);
 }
 
@@ -525,18 +525,21 @@ export async function checkAnswers({
   const turn = kept?.turn;
   const run = turn && (await store.load(turn.runId));
   if (kept === undefined || turn === undefined || run === undefined)
-    throw new ToolwrightError('InvalidAnswer', `Conversation '${conversationId}' waits for no answer.`);
+    throw new ToolwrightError(
+      'InvalidAnswer',
+      `Conversation '${conversationId}' is not waiting for an answer.`,
+    );
   if (!isSameOwner(turn.entry.content.owner, owner))
-    throw new ToolwrightError('RunNotAllowed', 'The answers were not taken: the turn has another owner.');
+    throw new ToolwrightError('RunNotAllowed', 'The answers were not accepted: the turn has another owner.');
   const ids = run.pending.map(({ id }) => id);
   const unknown = answers.flatMap((answer) => (ids.includes(answer?.id) ? [] : `'${answer?.id}'`));
   if (unknown.length > 0 || answers.length === 0) {
     const wrong =
       answers.length === 0
         ? 'No answer was given'
-        : `The conversation does not wait for ${unknown.join(', ')}`;
+        : `The conversation is not waiting for ${unknown.join(', ')}`;
     const waits = [...new Set(ids)].map((id) => `'${id}'`).join(', ');
-    throw new ToolwrightError('InvalidAnswer', `${wrong}; it waits for ${waits}.`);
+    throw new ToolwrightError('InvalidAnswer', `${wrong}; it is waiting for ${waits}.`);
   }
   // As the run would check them: their form, the schema of the question, and edited arguments.
   const messages = messagesBefore(kept, turn.entry.content);
@@ -576,7 +579,7 @@ export async function enterAnswers(
       const same = before.answers.find((answer) => ids.includes(answer?.id));
       if (same === undefined) continue;
       const by = before.answeredBy === undefined ? '' : `, by ${JSON.stringify(before.answeredBy)}`;
-      const message = `${runId} waits for no answer to '${same.id}': it was answered already${by}`;
+      const message = `${runId} is not waiting for an answer to '${same.id}': it was already answered${by}`;
       throw new ToolwrightError('InvalidAnswer', message);
     }
     // After reading the inbox, because answers leave it when the run has them.

@@ -61,7 +61,7 @@ export function allowByRole(options: AllowByRoleOptions): Hooks {
   return {
     name: 'allow-by-role',
     beforeCall: ({ name, scope }) =>
-      isAllowed(name, scope) ? undefined : { refuse: 'it is not for this role' },
+      isAllowed(name, scope) ? undefined : { refuse: 'this role may not call it' },
     beforeRequest: (request, { scope }) => {
       const { tools = [] } = request;
       const allowed = tools.filter(({ function: { name } }) => isAllowed(name, scope));

@@ -323,7 +323,7 @@ class Masks {
         if (mask === undefined) return text;
         const original = issued.valueOf(found);
         if (original !== undefined && !(isHiding && issued.hidden.has(mask))) return original;
-        const message = `has ${text}, which the hook '${NAME}' cannot restore: it stands for nothing in this conversation; ask for the value, or leave it out`;
+        const message = `has ${text}, which the hook '${NAME}' cannot restore: it replaces no value of this conversation; ask for the value, or leave it out`;
         faults.push({ path, message });
         return text;
       });

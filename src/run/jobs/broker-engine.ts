@@ -79,7 +79,7 @@ export class RunningJobs {
     const running = this.#running.get(jobId);
     if (running === undefined) return;
     running.end = 'lost';
-    running.controller.abort(new DOMException('Another worker has taken the job over', 'AbortError'));
+    running.controller.abort(new DOMException('Another worker has taken over the job', 'AbortError'));
   }
 }
 

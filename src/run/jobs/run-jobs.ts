@@ -144,7 +144,7 @@ class QueueWorkers {
   }
 }
 
-const UNREAD = 'Started work could not be looked through';
+const UNREAD = 'The jobs that were started could not be read';
 
 /** The queues of the tools; without background tools, the queue of the engine. */
 function queuesOf(tools: readonly ToolDefinition[]): readonly QueueName[] {
@@ -158,7 +158,7 @@ function queuesOf(tools: readonly ToolDefinition[]): readonly QueueName[] {
 export function jobWork(tools: readonly ToolDefinition[]): string {
   const queues = queuesOf(tools);
   if (queues.every((queue) => queue === undefined)) return 'jobs';
-  return `jobs (queues: ${queues.map((queue) => queue ?? 'that of the engine').join(', ')})`;
+  return `jobs (queues: ${queues.map((queue) => queue ?? 'the engine’s own').join(', ')})`;
 }
 
 /** The store to sweep, and how often. */
@@ -197,7 +197,7 @@ function sweepOutbox(sweep: Sweep): () => Promise<void> {
         const { id: jobId, tool } = stored.job;
         await settle(stored, dead.get(jobId), sweep).catch((error) => {
           failed += 1;
-          logFailure(logger, { what: 'A job could not be given to the engine', error, at: { jobId, tool } });
+          logFailure(logger, { what: 'A job could not be sent to the engine', error, at: { jobId, tool } });
         });
       }
       if (failed > 0 || found.length < BATCH || signal.aborted) return;
@@ -220,7 +220,7 @@ async function settle(stored: StoredJob, dead: DeadJob | undefined, place: JobPl
   if (dead !== undefined && isOver) {
     const times = revivals + 1;
     const why = workersDied
-      ? `more workers died of it than its engine lets, ${times === 1 ? 'once' : `${times} times`} (${dead.error})`
+      ? `it crashed more workers than its engine allows, ${times === 1 ? 'once' : `${times} times`} (${dead.error})`
       : dead.error;
     const message = `The work of the tool '${job.tool}' was given up: ${why}`;
     if (await completeJob(jobs, dead.job, failedResult('TaskInterrupted', message)))
@@ -339,8 +339,8 @@ async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobD
   // Otherwise results would be written to a database where they are not read.
   const { commitsIn } = engine;
   if (commitsIn !== undefined && (await store.jobs.isKeptIn?.(commitsIn)) === false) {
-    const problem = 'the engine is transactional, and its database is another than that of the store';
-    const fix = 'transactional only where both are in one';
+    const problem = 'the engine is transactional, but the store is in another database';
+    const fix = 'the engine and the store in one database; or an engine without transactional';
     refuseOptions([{ where: OPTIONS.of, option: 'store', problem, fix }]);
   }
   const tools = registryOf(given);
@@ -448,7 +448,7 @@ export class BackgroundJobs {
       } catch (error) {
         if (signal.aborted) return undefined;
         if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) {
-          logFailure(logger, { what: 'Jobs are not done in this process', error });
+          logFailure(logger, { what: 'No jobs are run in this process', error });
           return undefined;
         }
         logSilence(engine, { logger, error });
@@ -554,7 +554,10 @@ class JobDoer {
       else if (beginning.status === 'run') await this.#attempt(job, attempt);
       // Its worker crashed before the engine and listeners had received the result.
       else if (beginning.status === 'settled') await this.#report(job, new ToolResult(beginning.result));
-      else this.#log.warn('A job came that the store does not know; it is not done', { jobId: job.id });
+      else
+        this.#log.warn('The engine delivered a job that the store does not have; it is not run', {
+          jobId: job.id,
+        });
     } finally {
       leave();
     }
@@ -568,7 +571,7 @@ class JobDoer {
   /** Stops running jobs and returns them for other processes. */
   leave(): void {
     this.close();
-    this.#leaving.abort(new DOMException('The process that did the job was closed', 'AbortError'));
+    this.#leaving.abort(new DOMException('The process that ran the job was closed', 'AbortError'));
   }
 
   /**
@@ -580,7 +583,10 @@ class JobDoer {
     const delay = this.#delayOf(id, attempt.attempt);
     if (delay === undefined) return false;
     if (!this.#reportedMissing.has(tool))
-      this.#log.warn('A job is given back, as its tool is missing here', { jobId: id, tool });
+      this.#log.warn('A job is returned to the engine, because its tool is missing here', {
+        jobId: id,
+        tool,
+      });
     this.#reportedMissing.add(tool);
     attempt.signal.throwIfAborted();
     await attempt.giveBack({ delay });
@@ -599,7 +605,7 @@ class JobDoer {
       return await this.#insist(begin, { signal, withinMs: BEGIN_JOB_WITHIN_MS });
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      this.#logFailure('A job is given back, as the store cannot be reached', job, error);
+      this.#logFailure('A job is returned to the engine, because the store cannot be reached', job, error);
       return undefined;
     }
   }
@@ -651,7 +657,7 @@ class JobDoer {
     return async () => {
       // The answer to a commit may have been lost.
       if (failures > 0 && (await hasResult())) return isFirst;
-      let failure: unknown = new Error('it was written where the store does not find it');
+      let failure: unknown = new Error('the store does not find it after the commit');
       try {
         await commit(async (transaction) => {
           isFirst = await jobs.completeJob(job.id, stored, { transaction, ...reported });
@@ -664,13 +670,13 @@ class JobDoer {
         failure = error;
       }
       if ((await jobs.job(job.id)) === undefined) {
-        const message =
-          'The result of a job was dropped: its conversation, or the job alone, was deleted meanwhile';
+        const message = 'The result of a job was dropped, because its conversation or the job was deleted';
         this.#log.info(message, { jobId: job.id });
         return false;
       }
       const isNew = await jobs.completeJob(job.id, stored, reported);
-      const what = 'A result could not be committed with the end of its job, and was recorded alone';
+      const what =
+        'A result could not be committed in one transaction with the end of its job; it was saved separately';
       this.#logFailure(what, job, failure);
       return isNew;
     };
@@ -712,7 +718,7 @@ class JobDoer {
     const { tools, policy, logger } = this.#work;
     const definition = tools.offered(job.tool);
     if (definition === undefined) {
-      const message = `No worker has the tool '${job.tool}' that the job was started with.`;
+      const message = `No worker has the tool '${job.tool}' of this job.`;
       return { result: failedResult('ToolNotFound', message), isFailure: true };
     }
     const { callId: id, tool: name, arguments: args, idempotencyKey, trace: startedBy } = job;
@@ -781,7 +787,7 @@ function endOf(
   if (status === 'rejected' || journal?.reasks !== undefined)
     return { result: changedResult(job, definition) ?? result, isFailure: false };
   if (waits.some(({ kind }) => kind === 'approval')) {
-    const message = `The tool '${job.tool}' needs an approval by now, and this work was started without one. The work was not done. Call the tool again, and somebody is asked.`;
+    const message = `The tool '${job.tool}' now needs an approval, and this work was started without one. The work was not done. Call the tool again to request an approval.`;
     return { result: failedResult('NotExecutableHere', message), isFailure: false };
   }
   const isStopped = status === 'aborted';
@@ -800,11 +806,10 @@ function changedResult(
 ): ToolResult | undefined {
   const changed = whatChanged(job, definition);
   if (changed.length === 0) return undefined;
-  const missing =
-    lost.length === 0 ? '' : ` It has no ${lost.map((path) => `'${path}'`).join(', ')} any more.`;
+  const missing = lost.length === 0 ? '' : ` It no longer has ${lost.map((path) => `'${path}'`).join(', ')}.`;
   return failedResult(
     'DefinitionChanged',
-    `The tool '${job.tool}' was changed after the work had been started (${changed.join(' and ')}), and does not take its arguments any more: ${JSON.stringify(job.arguments)}.${missing} The work was not done.`,
+    `The tool '${job.tool}' was changed after the work had been started (${changed.join(' and ')}), and no longer accepts its arguments: ${JSON.stringify(job.arguments)}.${missing} The work was not done.`,
   );
 }
 

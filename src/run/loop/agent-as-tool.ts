@@ -79,13 +79,13 @@ const RULES = {
 } as RulesOf<AgentAsToolOptions>;
 
 const OPTIONS = optionTable<AgentAsToolOptions>('agentAsTool', RULES, {
-  store: 'a `store` of the run that calls the agent: it keeps the agent’s run, too',
+  store: '`store` on the run that calls the agent: the run of the agent is stored there, too',
 });
 
 const TASK = {
   type: 'object',
   properties: {
-    task: { type: 'string', description: 'What is to be done, with all that one needs to know' },
+    task: { type: 'string', description: 'The task, with all the information that it needs' },
   },
   required: ['task'],
 } as const;
@@ -176,7 +176,7 @@ async function runAgent(
   if (outer !== undefined && outer.depth > maxDepth)
     return failedResult(
       'AgentsTooDeep',
-      `The agent '${name}' was not run: ${maxDepth} agents are in each other.`,
+      `The agent '${name}' was not run: agents called each other ${maxDepth} levels deep.`,
     );
   const ids = cached(runIds, context, () => new RunIds(context.idempotencyKey ?? crypto.randomUUID()));
   const config = { ...configIn(outer, options), runId: ids.next([name, args]) };
@@ -238,7 +238,11 @@ function resultOf(name: string, run: ToolLoopResult): ToolResult {
   const details = { status, iterations, usage, toolCalls: run.toolCalls.length };
   if (status !== 'completed') {
     const reason = error?.message ?? status;
-    const failed = failedResult('ToolExecutionFailed', `The agent '${name}' did not end: ${reason}`, error);
+    const failed = failedResult(
+      'ToolExecutionFailed',
+      `The agent '${name}' did not finish: ${reason}`,
+      error,
+    );
     return new ToolResult({ ...failed, details });
   }
   return new ToolResult({ forLLM: output === undefined ? content : JSON.stringify(output), details });

@@ -93,7 +93,7 @@ export class ClaimedRun {
         this.lost.throwIfAborted();
         failed = cause;
         if (performance.now() - since + wait >= this.leaseMs) {
-          const error = storeFailed(`The store could not keep run '${this.claim.runId}'`, cause);
+          const error = storeFailed(`The store could not save run '${this.claim.runId}'`, cause);
           this.abandon(error);
           throw error;
         }
@@ -146,7 +146,7 @@ export class ClaimedRun {
       const end = run?.entries.findLast((entry) => entry.type === 'end');
       if (end !== undefined) {
         const why = end.error === undefined ? '' : ` ${end.error.message}`;
-        const message = `Run '${runId}' has ended (${end.status}) elsewhere.${why}`;
+        const message = `Run '${runId}' has ended (${end.status}) in another process.${why}`;
         error = new ToolwrightError('RunClaimed', message);
       }
     }
@@ -158,7 +158,7 @@ export class ClaimedRun {
 export function claimedByAnother(runId: string): ToolwrightError {
   return new ToolwrightError(
     'RunClaimed',
-    `Run '${runId}' is continued elsewhere now. Try again later; if its process has died, after its lease (30 s by default).`,
+    `Run '${runId}' is being continued by another process. Try again later; if that process has crashed, after its lease (30 s by default).`,
   );
 }
 

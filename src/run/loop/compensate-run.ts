@@ -66,7 +66,7 @@ const COMPENSATE_OPTIONS = optionTable<CompensateOptions>('compensateRun', {
   leaseMs: LEASE,
 });
 
-const WHY = 'its effects are compensated';
+const WHY = 'its effects are being undone';
 
 /**
  * Undoes the effects of a run. It calls the `compensate` of every tool whose call succeeded, last call first, and
@@ -222,7 +222,7 @@ async function undo(call: UndoneCall, undoing: Undoing): Promise<Report | undefi
   const { registry, note } = undoing;
   const tool = registry.get(name);
   if (tool === undefined)
-    return { status: 'unknown', text: `\`tools\` has no '${name}', which may have something to undo.` };
+    return { status: 'unknown', text: `\`tools\` has no '${name}', which may have had effects to undo.` };
   const { compensate, reconcile, annotations } = tool;
   /** With the arguments in the tool's form, also for a call that was cut off before they were stored. */
   const effectOf = async (): Promise<Effect> => {
@@ -248,7 +248,8 @@ async function undo(call: UndoneCall, undoing: Undoing): Promise<Report | undefi
   if (reconcile !== undefined && status !== 'started') {
     const known = await askTool(tool, reconcile, { effect: await effectOf(), undoing });
     if (known.status === 'done') return undone(known.result);
-    if (known.status === 'not-done') return { status: 'none', text: 'Its tool says that it was not done.' };
+    if (known.status === 'not-done')
+      return { status: 'none', text: 'Its tool reports that it was not executed.' };
     if (known.result.isError) text = [text, known.result.forLLM].filter((line) => line !== '').join('\n');
   }
   return { status: 'unknown', ...(text && { text }) };
@@ -268,12 +269,12 @@ async function askTool(
   let status: Reconciliation['status'] = 'unknown';
   const { returnsContent } = tool;
   const result = await callBeside(tool, undoing, {
-    description: `Says what came of a call of ${tool.name}`,
+    description: `Reports the outcome of a call of ${tool.name}`,
     ...{ effect, returnsContent },
     execute: async (_args: unknown, context: ToolContext) => {
       const known: unknown = await reconcile(effect, context);
       if (!isRecord(known) || !RECONCILED.accepts(known.status))
-        throw new TypeError('What `reconcile` gave says nothing.');
+        throw new TypeError('`reconcile` must return a `status` of done, not-done or unknown.');
       status = known.status as Reconciliation['status'];
       return known.result;
     },

@@ -121,7 +121,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
       result = {
         ...result,
         status: 'failed',
-        error: storeFailed('The suspended run could not be kept', cause),
+        error: storeFailed('The suspended run could not be saved', cause),
       };
     }
   if (result.status === 'failed') {
@@ -195,7 +195,7 @@ async function resumeCalls(
     if (state !== undefined) return { status: 'suspended', state };
     throw new ToolwrightError(
       'InvalidAnswer',
-      'The run was not resumed; its answers cannot be kept as JSON.',
+      'The run was not resumed; its answers cannot be written as JSON.',
     );
   }
   const { runId, iterations: step } = run;
@@ -513,7 +513,7 @@ async function suspendOrClose(run: LoopRun, message: CallingMessage): Promise<Lo
       const status = progressOfCall(call) === 'not-begun' ? 'not_run' : 'aborted';
       return withKey(run, call, notRun(call, status, failed));
     }
-    const text = `The call of '${call.name}' waits for an answer, and the run cannot be kept until then: it cannot be written as JSON. ${unended(run, call)}`;
+    const text = `The call of '${call.name}' needs an answer, but the run cannot be suspended, because it cannot be written as JSON. ${unended(run, call)}`;
     return notRun(call, 'refused', failedResult('NotExecutableHere', text));
   };
   for (const call of calls) {
@@ -710,8 +710,8 @@ async function takeGrant(
   await budget?.answer({ ...asks, id }, granted ?? (reason === undefined ? '' : `: ${reason}`));
   const isRefused = granted === undefined;
   const result = isRefused
-    ? failedResult('BudgetSpent', 'Nobody grants more.')
-    : toolResult(`${granted} more are granted.`);
+    ? failedResult('BudgetSpent', 'No more budget was granted.')
+    : toolResult(`${granted} more were granted.`);
   const request = parseCall(asked, { runId, step, index: calls.indexOf(asked) });
   const status = isRefused ? 'refused' : 'success';
   const record = callRecord({ request, attempt: 0, since: 0 }, { status, result });

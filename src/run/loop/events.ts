@@ -236,7 +236,7 @@ export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
       return start();
     },
     [Symbol.asyncIterator]() {
-      if (isRead) throw new TypeError('The events of a run can be read once.');
+      if (isRead) throw new TypeError('The events of a run can be read only once.');
       isRead = true;
       return {
         next() {
@@ -246,7 +246,8 @@ export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
           return channel.read().then(given);
         },
         async return() {
-          if (!isOver) left.abort(new DOMException('The reader of the run has left.', 'AbortError'));
+          if (!isOver)
+            left.abort(new DOMException('The reader of the run’s events has stopped reading.', 'AbortError'));
           channel.abandon();
           await start().catch(() => {});
           return { value: undefined, done: true };

@@ -41,7 +41,7 @@ const KEPT_RUN: OptionRule = {
     // A newer version may have another form, and is refused because of its version.
     (Number(value.state.version) > NEWEST_STATE_VERSION ||
       [value.state.messages, value.state.toolCalls].every(Array.isArray)),
-  fix: 'what `await store.read(runId)` gives, where the store has the run',
+  fix: 'the result of `await store.read(runId)`, which is undefined if the store has no such run',
 };
 
 /**
@@ -55,7 +55,7 @@ export function foldRun(kept: Pick<KeptRun, 'state' | 'entries'>): FoldedRun {
   checkArguments({ of: 'foldRun', given: { run: kept }, rules: { run: KEPT_RUN } });
   const { version, messages, toolCalls, ...others } = kept.state;
   if (version > NEWEST_STATE_VERSION)
-    throw new ToolwrightError('InvalidState', `Run '${others.runId}' is kept in version ${version}.`);
+    throw new ToolwrightError('InvalidState', `Run '${others.runId}' is stored in version ${version}.`);
   const run: Growing = {
     ...others,
     messages: [...messages],
@@ -140,5 +140,5 @@ function noteCompensation(
   const at = index === -1 ? undefined : answers.at(index - toolCalls.length);
   const message = at === undefined ? undefined : messages[at];
   if (at === undefined || message?.role !== 'tool') return;
-  messages[at] = { ...message, content: `${message.content}\n\nThis was undone afterwards: ${text}` };
+  messages[at] = { ...message, content: `${message.content}\n\nThis was undone later: ${text}` };
 }

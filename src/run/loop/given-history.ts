@@ -76,19 +76,19 @@ function unclearProblem(message: unknown): Problem | undefined {
   if (role === 'tool') {
     const { tool_call_id: id, isError = false } = message;
     if (typeof content !== 'string')
-      return ['has a content that is not text', 'content: JSON.stringify(result)'];
+      return ['has a content that is not a string', 'content: JSON.stringify(result)'];
     if (typeof isError !== 'boolean')
       return ['has an isError that is neither true nor false', 'isError: true'];
     return typeof id === 'string'
       ? undefined
-      : ['does not say which call it answers', "tool_call_id: 'call_1'"];
+      : ['has no `tool_call_id`, so the call that it answers is unknown', "tool_call_id: 'call_1'"];
   }
   const { tool_calls: calls } = message;
   const hasCalls = role === 'assistant' && Array.isArray(calls) && calls.length > 0;
   const isText = typeof content === 'string' || (Array.isArray(content) && content.length > 0);
   const isMissing = content === undefined || content === null;
   if (!isText && !(isMissing && hasCalls))
-    return ['has a content that is not text', 'content: a text, or parts as the provider takes them'];
+    return ['has a content that is not a string', 'content: a string, or parts that the provider accepts'];
   if (role !== 'assistant' || calls === undefined || calls === null) return undefined;
   const fix = "tool_calls: [{ id: 'call_1', type: 'function', function: { name, arguments: '{}' } }]";
   if (!Array.isArray(calls)) return ['has calls that are not an array', fix];
@@ -170,8 +170,8 @@ function addSlots(entry: Entry, calls: readonly MessageToolCall[]): readonly Fin
       while (ids.has(`${given.id}_${number}`)) number += 1;
       call = { ...given, id: `${given.id}_${number}` };
       ids.add(call.id);
-      const repair = `messages[${index}]: the second call '${given.id}' was named '${call.id}'`;
-      const fault = ['has two calls of the same id', 'an id of its own for each call of a message'] as const;
+      const repair = `messages[${index}]: the second call '${given.id}' was renamed to '${call.id}'`;
+      const fault = ['has two calls of the same id', 'a different id for each call of a message'] as const;
       findings.push({ index, isOdd: true, fault, repair });
     }
     seen.add(given.id);
@@ -188,11 +188,11 @@ function placeAnswer(
   const { tool_call_id: id } = message;
   const slot = slots?.find(({ answer }) => answer === undefined);
   const fault = [
-    `answers '${id}', which no assistant message right before it calls, or which is answered already`,
+    `answers '${id}', which no assistant message right before it calls, or which is already answered`,
     'the history from the assistant message with that call on, or without its answers',
   ] as const;
   if (slot === undefined) {
-    const what = slots === undefined ? 'which no message before it calls' : 'which is answered already';
+    const what = slots === undefined ? 'which no message before it calls' : 'which is already answered';
     return {
       index,
       isOdd: true,
@@ -238,7 +238,9 @@ export function repairHistory(
       const { call } = slot;
       slot.answer = findAnswer(call, message);
       const what =
-        slot.answer === undefined ? 'was left out, because it has no answer' : 'had no answer, and got one';
+        slot.answer === undefined
+          ? 'was left out, because it has no answer'
+          : 'had no answer, so one was added';
       repairs.push(`messages[${index}]: the call '${call.id}' of '${call.function.name}' ${what}`);
     }
     const answered = slots.filter(({ answer }) => answer !== undefined);
@@ -264,7 +266,7 @@ export function givenHistory(history: GivenHistory, logger: Logger | undefined):
   if (history.isShared) return given as Message[];
   if (given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
   const { messages, repairs } = repairHistory(given);
-  if (repairs.length > 0) safeLog(logger).warn('A history that was given was repaired', { repairs });
+  if (repairs.length > 0) safeLog(logger).warn('The given history was repaired', { repairs });
   return messages;
 }
 
@@ -283,6 +285,6 @@ function withCalls(
 }
 
 function interrupted({ id, function: { name } }: MessageToolCall): ToolMessage {
-  const content = `The call of '${name}' was interrupted, and no result of it was kept. It may have been done.`;
+  const content = `The call of '${name}' was interrupted, and its result was not saved. It may have been executed.`;
   return { role: 'tool', content, tool_call_id: id, isError: true };
 }

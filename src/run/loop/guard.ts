@@ -118,7 +118,7 @@ export class LoopGuard {
       Object.assign(call, { count, stretch: this.#stretch, message: this.#messages });
       const { id, name } = record;
       if (count >= this.#tellAt)
-        notes.set(id, `[This call gave the same result ${count} times. Do something else.]`);
+        notes.set(id, `[This call returned the same result ${count} times. Do something else.]`);
       if (count >= this.#endAt)
         error ??= new ToolwrightError(
           'ToolLoopStuck',

@@ -78,7 +78,7 @@ function dividedAbove(above: number, definitions: readonly ToolSchema[], tools: 
   const isPlain = deferred.size === 0;
   const taken = [SEARCH_TOOLS, CALL_TOOL].find((name) => tools.offered(name) !== undefined);
   if (taken !== undefined && !isPlain) {
-    const problem = `a tool is called '${taken}', and tools are deferred: the model could not tell them apart`;
+    const problem = `a tool is called '${taken}', and tools are deferred: the model could not distinguish them`;
     const fix = 'another `name` for that tool';
     throw wrongConfig({ option: 'tools', problem, fix });
   }
@@ -207,7 +207,7 @@ function helpersFor(deferred: ReadonlyMap<string, ToolSchema>): readonly [ToolSc
 }
 
 const SEARCH_DESCRIPTION =
-  'Finds tools that are not among yours yet, by what you want to do. There are more tools than you are shown: search before you say that something cannot be done, once for each thing.';
+  'Finds tools that you do not have yet, by the task that you want to do. There are more tools than the ones that you see: before you say that something cannot be done, search for it. Search once per task.';
 
 const SEARCH_PARAMETERS = {
   type: 'object',
@@ -215,20 +215,25 @@ const SEARCH_PARAMETERS = {
     query: {
       type: 'string',
       minLength: 1,
-      description: 'What is to be done, in a few words: create an invoice',
+      description: 'The task in a few words, e.g. create an invoice',
     },
-    limit: { type: 'integer', minimum: 1, maximum: 20, description: 'How many tools to give; default: 5' },
+    limit: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 20,
+      description: 'Maximum number of tools to return; default: 5',
+    },
   },
   required: ['query'],
 } as const;
 
-const CALL_DESCRIPTION = `Calls a tool that ${SEARCH_TOOLS} has found, by its name and with the arguments that its parameters ask for.`;
+const CALL_DESCRIPTION = `Calls a tool that ${SEARCH_TOOLS} has found, by its name, with arguments that fit its parameters.`;
 
 const CALL_PARAMETERS = {
   type: 'object',
   properties: {
     name: { type: 'string', description: 'The name of the tool' },
-    arguments: { type: 'object', description: 'What the tool takes', additionalProperties: true },
+    arguments: { type: 'object', description: 'The arguments for the tool', additionalProperties: true },
   },
   required: ['name', 'arguments'],
 } as const;
@@ -241,20 +246,24 @@ const READ_SCHEMA: ToolSchema = {
   function: {
     name: READ_RESULT,
     description:
-      'Reads on in a result that was too large to be shown whole: by characters ("from"), by lines ("line"), by a place in JSON ("path"), or what is around a text ("search").',
+      'Reads further parts of a result that was too large to be shown completely: by character ("from"), by line ("line"), by JSON path ("path"), or around a text ("search").',
     parameters: {
       type: 'object',
       properties: {
-        handle: { type: 'string', description: 'What the cut result says' },
+        handle: { type: 'string', description: 'The handle in the text of the cut result' },
         from: {
           type: 'integer',
           minimum: 0,
-          description: 'First character; with a path to a list, first item',
+          description: 'First character; with the path of a list, first item',
         },
         line: { type: 'integer', minimum: 1, description: 'First line' },
-        count: { type: 'integer', minimum: 1, description: 'Characters, lines, items or matches at most' },
-        path: { type: 'string', description: 'A place in JSON: orders[0].lines' },
-        search: { type: 'string', description: 'A text that is looked for' },
+        count: {
+          type: 'integer',
+          minimum: 1,
+          description: 'Maximum number of characters, lines, items or matches',
+        },
+        path: { type: 'string', description: 'A path in the JSON, e.g. orders[0].lines' },
+        search: { type: 'string', description: 'A text to search for' },
       },
       required: ['handle'],
     },
@@ -339,7 +348,7 @@ function resolved(call: ParsedCall): ParsedCall {
   const { id, read, place, text, providerItems } = call;
   const { name, arguments: args, ...others } = read.ok ? read.value : {};
   if (typeof name !== 'string' || name === '') {
-    const message = `Invalid arguments for ${CALL_TOOL}: it takes { "name": "…", "arguments": { … } }.`;
+    const message = `Invalid arguments for ${CALL_TOOL}; it needs { "name": "…", "arguments": { … } }.`;
     const result = new ToolResult({ forLLM: message, isError: true });
     const record = callRecord({ request: call, attempt: 1, since: 0 }, { status: 'rejected', result });
     return { ...call, record };
@@ -377,7 +386,7 @@ async function findTools(run: LoopRun, { query, limit = LIMIT }: SearchArguments
       const near = await known.nearest({ query, tools: searched, limit: WIDER * limit, signal });
       ranked = mergeRankings([ranked, near], WIDER * limit);
     } catch (error) {
-      const what = 'The embedder of tools failed; only words were searched';
+      const what = 'The embedder of tools failed; only keywords were searched';
       logFailure(logger, { what, error });
     }
   const names = await tools.allowed(ranked, { scope, limit, policy: config.policy });
@@ -389,10 +398,11 @@ async function findTools(run: LoopRun, { query, limit = LIMIT }: SearchArguments
   });
   const text =
     lines.length === 0
-      ? `No tool was found for ${JSON.stringify(query.slice(0, 200).toWellFormed())}. Search again in other words, or for one thing at a time.`
-      : [`Found ${lines.length}; ${CALL_TOOL} calls those that are not among your tools:`, ...lines].join(
-          '\n',
-        );
+      ? `No tool was found for ${JSON.stringify(query.slice(0, 200).toWellFormed())}. Search again with other words, or for one task at a time.`
+      : [
+          `Found ${lines.length}; ${CALL_TOOL} calls the ones that are not in your list of tools:`,
+          ...lines,
+        ].join('\n');
   return new ToolResult({ forLLM: text, details: { found: names } });
 }
 
@@ -438,7 +448,7 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall): Promise<void
   try {
     await results.keepResult({ ...keyOf(run, handle), text: full, lifeMs: LIFE_MS });
   } catch (error) {
-    const what = 'A large result could not be kept; it was cut';
+    const what = 'A large result could not be stored; it was cut';
     logFailure(config.logger, { what, error, at: { tool: record.name } });
     return;
   }
@@ -449,13 +459,13 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall): Promise<void
   const isPlain = missing !== undefined && head.length + Number(missing) >= full.length;
   const from = isPlain ? full.length - Number(missing) : 0;
   const cut = missing === undefined ? '' : `${missing} more characters were cut off. `;
-  const how = `${READ_RESULT} with {"handle":"${handle}"} reads on: "from": ${from}, a "line", a "path" or a "search"`;
+  const how = `${READ_RESULT} with {"handle":"${handle}"} reads the rest: "from": ${from}, a "line", a "path" or a "search"`;
   const value = parsedJson(full);
   const form =
     typeof value === 'object'
       ? shapeOf(value).slice(0, MOST_SHAPE).toWellFormed()
-      : `a text of ${full.split('\n').length} lines`;
-  const text = `${head}\n[${cut}All ${full.length} are kept: ${how}. It is ${form}.]`;
+      : `text of ${full.split('\n').length} lines`;
+  const text = `${head}\n[${cut}All ${full.length} characters are stored: ${how}. It is ${form}.]`;
   const kept = { handle, characters: full.length };
   const result = new ToolResult({
     ...record.result,
@@ -495,7 +505,7 @@ function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
     if (key.runId !== runId) text ??= await results?.readResult({ ...key, runId, handle });
     if (text === undefined)
       return errorResult(
-        `There is no result '${handle.slice(0, 80).toWellFormed()}' in this run, or it is not kept any more.`,
+        `There is no result '${handle.slice(0, 80).toWellFormed()}' in this run, or it is no longer stored.`,
       );
     return new ToolResult({ forLLM: readStored(text, wanted, maxResultChars) });
   };

@@ -206,7 +206,7 @@ export class SentMessages {
   reportRepairs(repairs: readonly string[]): void {
     if (repairs.length === 0 || this.#isRepairReported) return;
     this.#isRepairReported = true;
-    safeLog(this.#logger).warn('What compactHistory returned was repaired', { repairs });
+    safeLog(this.#logger).warn('The history that compactHistory returned was repaired', { repairs });
   }
 
   #forRequest(message: Message): Message {

@@ -46,7 +46,7 @@ export function findPrice(prices: PriceTable, model: string): ModelPrice | undef
 export function priceOf(prices: PriceTable, model: string): ModelPrice {
   const price = findPrice(prices, model);
   if (price !== undefined) return price;
-  const message = `There is no price for the model '${model}'; give it one: budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }.`;
+  const message = `There is no price for the model '${model}'; set one: budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }.`;
   throw new ToolwrightError('PriceUnknown', message);
 }
 

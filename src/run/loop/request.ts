@@ -192,8 +192,8 @@ function sendable(rewritten: LLMRequest, { signal, metadata, maxOutputTokens }: 
 function refusedReply(moment: HookMoment, reason: string, cause?: unknown): Reply {
   const what =
     moment === 'beforeRequest'
-      ? 'The request was not made'
-      : 'The request was made, and its reply is not used';
+      ? 'The request was not sent'
+      : 'The request was sent, but its reply is not used';
   const options = cause === undefined ? undefined : { cause };
   const error = new ToolwrightError('RequestRefused', `${what}: ${reason}`, options);
   return { ok: false, reason: 'failed', error, isFinal: true };
@@ -282,7 +282,7 @@ async function askAgain(
       const model = targetOf(run).model ?? config.model;
       const pauseMs = delayMs ?? 0;
       const fields = { model, delayMs: Math.round(pauseMs), error: error.message };
-      safeLog(config.logger).warn('The provider failed and the request is made again', fields);
+      safeLog(config.logger).warn('The provider failed; the request is sent again', fields);
       await sink?.({ type: 'request-retry', iteration: run.iterations, model, delayMs: pauseMs, error });
       if (pauseMs > 0) await pause(pauseMs, undefined, { signal }).catch(() => {});
       if (signal?.aborted) {

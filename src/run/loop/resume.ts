@@ -116,7 +116,7 @@ export function resumeWith(
     if (typeof id !== 'string') faults.push('an answer without an id');
     else if (byId.has(id)) faults.push(`'${id}' is answered twice`);
     else if (pending.has(id)) byId.set(id, answer);
-    else faults.push(`'${id}' is not pending: it was answered before, or belongs to another run or call`);
+    else faults.push(`'${id}' is not pending: it was already answered, or belongs to another run or call`);
   }
   const run = openRun(valid, { answers: byId, answeredBy, faults }, (id) => id);
   if (faults.length > 0) throw invalidAnswers(faults);
@@ -223,10 +223,10 @@ function answeredCall(
 }
 
 const UNANSWERED: Readonly<Record<PendingKind, string>> = {
-  approval: 'nobody approved it',
-  question: 'nobody answered what it asks',
-  client: 'the client said nothing of it, also not whether it was done,',
-  outcome: 'nobody said what came of it',
+  approval: 'it was not approved',
+  question: 'its question was not answered',
+  client: 'the client did not report whether it was executed',
+  outcome: 'its outcome was not reported',
 };
 
 /** The waiting calls of a run, each before those of the runs inside it. */
@@ -317,7 +317,7 @@ async function checkAnswers(run: OpenRun, calls: readonly OpenCall[], checking: 
   if (notAllowed.length > 0) throw new ToolwrightError('RunNotAllowed', notAllowed.join(' '));
   const changes = calls.flatMap(({ changed }) => changed?.change ?? []);
   if (changes.length > 0) {
-    const message = `No answer was taken, and nothing has run. ${changes.join(' ')}`;
+    const message = `No answer was accepted, and nothing has run. ${changes.join(' ')}`;
     throw new ToolsChanged(
       message,
       written(run, ({ changed, before }) => changed?.asked ?? before),
@@ -358,7 +358,7 @@ async function checkApproval(call: OpenCall, checking: ApprovalCheck): Promise<v
       const again = askedAgain(question ? withoutUndefined(question) : wait, text, wait.index);
       call.changed = {
         asked: { ...asked, waits: before.waits.map((one) => (one === wait ? again : one)) },
-        change: `${text} To go on, ${ways}refuse the call or cancel the run.`,
+        change: `${text} To continue, ${ways}refuse the call or cancel the run.`,
       };
     }
     if (isEdited && !isGone && !isLeft) takeEdit(call, checked, checking);
@@ -376,22 +376,22 @@ function approverFault(
   if (tool === undefined && wait.approver === 'function')
     return run.isLeft
       ? undefined
-      : `Who may approve '${name}' (${id}), its tool decides, which is not given here.`;
+      : `The tool '${name}' decides who may approve its call (${id}), and the tool is missing here: set \`tools\`.`;
   const approver = tool === undefined ? wait.approver : approverOf(tool.approval);
   const request = { answeredBy, owner, call: { tool: name, arguments: journal.arguments } };
   const isAllowed = mayApprove(approver as ReturnType<typeof approverOf>, request, (error) =>
     logFailure(logger, {
-      what: 'The approver function of a tool threw; nobody may approve its calls',
+      what: 'The approver function of a tool threw; the approval does not count',
       error,
       at: { tool: name },
     }),
   );
   if (isAllowed) return undefined;
   if (approver === 'not-the-owner' && !isNobody(answeredBy) && formOf(answeredBy) !== formOf(owner))
-    return `Whether the owner of the run answers is unknown for the call of '${name}' (${id}): the owner has the form ${formOf(owner)}, and answeredBy ${formOf(answeredBy)}. Give answeredBy in the form of the owner. Nothing has run.`;
+    return `The call of '${name}' (${id}) may not be approved by the owner of the run, and answeredBy cannot be compared with the owner: the owner has the form ${formOf(owner)}, answeredBy ${formOf(answeredBy)}. Use the form of the owner for answeredBy. Nothing has run.`;
   const verb = wait.kind === 'outcome' ? 'reported as done or not done' : 'approved';
   const who =
-    approver === 'not-the-owner' ? 'somebody else than the owner of the run' : 'those whom its tool accepts';
+    approver === 'not-the-owner' ? 'a user who is not the owner of the run' : 'a user whom its tool accepts';
   return `The call of '${name}' (${id}) can be ${verb} only by ${who}. Nothing has run.`;
 }
 
@@ -405,11 +405,11 @@ function takeEdit(
   const approval = call.run.tools?.offered(name)?.approval;
   const decisions = typeof approval === 'object' ? approval.decisions : undefined;
   let problem: string | undefined;
-  if (checked === undefined) problem = 'they can be checked only where the tools are given';
+  if (checked === undefined) problem = 'they cannot be checked without `tools`';
   else if (!checked.ok) problem = checked.problem;
   // Unknown keys in edited arguments are reported and not removed, because the user meant them.
-  else if (checked.removed.length > 0) problem = `there is no ${checked.removed.join(', ')}`;
-  else if (decisions?.includes('edit') === false) problem = 'its tool takes no edits';
+  else if (checked.removed.length > 0) problem = `the tool has no parameter ${checked.removed.join(', ')}`;
+  else if (decisions?.includes('edit') === false) problem = 'its tool allows no edits';
   if (!checked?.ok || problem !== undefined) {
     faults.push(`the edited arguments of '${name}' (${id}): ${problem}`);
     return;
@@ -496,7 +496,10 @@ async function rememberAnswers(calls: readonly OpenCall[], remembering: Checking
     const standing = standingFor(call, remembering);
     if (standing === undefined) continue;
     const { name, id } = call.now;
-    if (!keepsApprovals(store)) faults.push(`the yes to '${name}' (${id}): no store keeps standing ones`);
+    if (!keepsApprovals(store))
+      faults.push(
+        `the approval of '${name}' (${id}) cannot be remembered: the store does not store approvals`,
+      );
     given.set(call, standing);
   }
   if (faults.length > 0) return;
@@ -521,7 +524,7 @@ function standingFor(
   const standing = standingsFor(call, conversationId).find((one) => one.scope === scope);
   if (standing === undefined) {
     faults.push(
-      `the yes to '${name}' (${id}): it cannot stand for ${scope} here: its tool is not given or does not allow that, \`scope\` has no conversationId, or the run has no owner`,
+      `the approval of '${name}' (${id}) cannot be remembered for the ${scope}: its tool is missing here or does not allow that, \`scope\` has no conversationId, or the run has no owner`,
     );
     return undefined;
   }

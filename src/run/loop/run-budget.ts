@@ -161,7 +161,7 @@ export class RunBudget {
     const [least, most] = [inUnitsOf(amounts.least), inUnitsOf(amounts.grantable)];
     const args = { of: whose, part, limit, left, least, most };
     const schema = { type: part === 'cost' ? 'number' : 'integer', minimum: least, maximum: most } as const;
-    const question = `${message} How many more may it take, from ${least} to ${most}?`;
+    const question = `${message} How many more may it use, from ${least} to ${most}?`;
     return {
       status: 'waiting',
       // Pages identify calls by id, and a run may ask before several of its steps.
@@ -195,7 +195,7 @@ export class RunBudget {
       const whose = account?.whose ?? 'the run';
       this.#end ??= new ToolwrightError(
         'BudgetSpent',
-        `The budget of ${whose} is spent, and nobody grants more${given}.`,
+        `The budget of ${whose} is spent, and no more was granted${given}.`,
       );
       return;
     }
@@ -241,7 +241,7 @@ export class RunBudget {
     } catch (cause) {
       // A mistake of the run's author is not a failure of the provider.
       if (cause instanceof InvalidOptionsError) throw cause;
-      return notMade(notCounted('The request was not made', cause));
+      return notMade(notCounted('The request was not sent', cause));
     }
     if (before === undefined)
       return notMade(this.#end ?? new ToolwrightError('BudgetSpent', 'The budget is spent.'));
@@ -264,7 +264,7 @@ export class RunBudget {
       const settled = reserved.settle(amounts);
       if (settled !== undefined) await settled;
     } catch (cause) {
-      const error = notCounted('The reply came, and what it took could not be counted', cause);
+      const error = notCounted('The reply was received, but its usage could not be counted', cause);
       if (reply.ok) return { ok: false, reason: 'failed', error, isFinal: true };
     }
     return reply.ok && question.trace !== undefined ? { ...reply, cost: inUnits(amounts.cost) } : reply;
@@ -515,7 +515,7 @@ export class RunBudget {
     if (isFirst && isReserved && used === 0 && !mayAsk)
       throw wrongConfig({
         option,
-        problem: `${option} is ${shown(part, limit)}, which pays for no useful request: one ${reserves}`,
+        problem: `${option} is ${shown(part, limit)}, which is not enough for one request: a request ${reserves}`,
         fix: `${option}: ${least} or more; ${RESERVE_LESS}`,
       });
     const next = `the next request ${reserves}. Raise ${option}, ${RESERVE_LESS}.`;
@@ -527,7 +527,7 @@ export class RunBudget {
     const { account, part, limit, used, grantable } = beyond;
     const left = Math.max(0, limit - used);
     const spent = `The budget of ${account.whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and`;
-    const message = `${spent} what comes next may take more.`;
+    const message = `${spent} the next step may use more.`;
     const least = leastGrant(beyond, amounts);
     // The user who grants more need not see how to reduce the request.
     if (grantable < least)
@@ -616,7 +616,7 @@ function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly Config
   let option = `${of}.whenSpent`;
   if (BUDGET_PARTS.some((part) => limits[part] !== undefined))
     option += unlimited === undefined ? '.ask' : `.ask.${unlimited}`;
-  const problem = `${option} grants more of nothing that ${of} limits`;
+  const problem = `${option} grants more of a part that ${of} does not limit`;
   const fix = "a limit for each part that may be extended: { cost: 0.5, whenSpent: 'ask' }";
   return [{ option, problem, fix }];
 }
@@ -643,7 +643,7 @@ export function budgetFaults(
   if (isShared && ledgerOf(budget, store, parent) === undefined)
     faults.push({
       option: 'budget.store',
-      problem: 'a budget of a conversation or a key is stored, and no store is set',
+      problem: 'a budget of a conversation or a key needs a store, and none is set',
       fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
     });
   return [
@@ -816,7 +816,7 @@ function sharedAccounts({ conversation, by = [] }: Budget, scope: CallScope): re
     if (conversationId === undefined)
       throw wrongConfig({
         option: 'budget.conversation',
-        problem: 'it is for a conversation, and the scope has no conversationId',
+        problem: 'the scope has no conversationId',
         fix: "the scope { conversationId: 'c1' }",
       });
     checkKey('scope.conversationId', conversationId);
@@ -826,15 +826,16 @@ function sharedAccounts({ conversation, by = [] }: Budget, scope: CallScope): re
   for (const [index, { key: keyOf, ...limits }] of by.entries()) {
     const option = `budget.by[${index}]`;
     let key: unknown;
-    let problem = 'the key says nobody, and all nobodies would share it';
+    let problem = 'the key is not a non-empty string, so that different users would share one budget';
     try {
       key = keyOf(scope);
     } catch (error) {
       // Also a fault of the author: a turn that is retried would fail each time.
-      problem = `the key says nobody, as it failed: ${errorMessage(error)}`;
+      problem = `the key function failed: ${errorMessage(error)}`;
     }
     if (typeof key !== 'string' || key === '') {
-      const fix = 'a key that says whose it is, or the scope with what it reads';
+      const fix =
+        'a key function that returns the id of the account, and a scope with the data that it reads';
       throw wrongConfig({ option: `${option}.key`, problem, fix });
     }
     checkKey(`${option}.key`, key);
@@ -879,7 +880,9 @@ function spentBefore(before: CountedBefore | undefined): BudgetAmounts {
 function costOfCall(tool: ToolDefinition | undefined, args: JsonObject = {}): number {
   const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(args) : (tool?.cost ?? 0);
   if (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0) return inBillionths(cost);
-  throw new RangeError(`The cost of a call of '${tool?.name}' is ${String(cost)}; it is a number, 0 or more`);
+  throw new RangeError(
+    `The cost of a call of '${tool?.name}' is ${String(cost)}; it must be a number, 0 or more`,
+  );
 }
 
 const HAS_RUN: readonly CallStatus[] = ['success', 'error', 'timed_out', 'aborted', 'started'];

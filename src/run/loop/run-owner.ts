@@ -37,9 +37,10 @@ export function checkOwner(run: Ownership, scope: CallScope): void {
   if (run.isForged) throw notAllowed(UNCERTAIN);
   if (run.owner === undefined && owner === undefined) return;
   if (!run.isCertain) throw notAllowed(UNCERTAIN);
-  if (run.owner === undefined) throw notAllowed('The run has no owner, and `scope` names one.');
-  if (owner === undefined) throw notAllowed('The run has an owner, and `scope` names none.');
-  if (!isSameOwner(run.owner, owner)) throw notAllowed('The run has another owner than `scope`.');
+  if (run.owner === undefined) throw notAllowed('The run has no owner, but `scope` has one.');
+  if (owner === undefined) throw notAllowed('The run has an owner, but `scope` has none.');
+  if (!isSameOwner(run.owner, owner))
+    throw notAllowed('The owner of the run differs from the owner in `scope`.');
 }
 
 /**
@@ -56,7 +57,7 @@ export function ownerOfRun(scope: CallScope, beginsWith: ToolRegistry | undefine
   if (chosen.length === 0) return undefined;
   const names = chosen.map(({ name }) => `'${name}'`).join(', ');
   const problem = `owner is missing, and approval.approver of ${names} depends on it`;
-  const fix = "owner: { user: 'u1' }, on whose behalf the run takes place";
+  const fix = "owner: { user: 'u1' }, the user for whom the run is made";
   throw new InvalidOptionsError([{ where: 'the scope', option: 'owner', problem, fix }]);
 }
 

@@ -175,7 +175,7 @@ class StepCheckpointer implements Checkpointer {
       return result;
     } catch (cause) {
       const what = state === undefined ? 'end' : 'suspended state';
-      const failed = { ...result, error: storeFailed(`The ${what} of the run could not be kept`, cause) };
+      const failed = { ...result, error: storeFailed(`The ${what} of the run could not be saved`, cause) };
       return state === undefined ? failed : { ...failed, status: 'failed' };
     } finally {
       this.#claimed.leave();
@@ -270,7 +270,10 @@ function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoi
     ...progress,
   });
   if (plain !== undefined) return plain as RunCheckpoint;
-  throw new ToolwrightError('RunStoreFailed', 'The run cannot be kept: JSON cannot say its history.');
+  throw new ToolwrightError(
+    'RunStoreFailed',
+    'The run cannot be saved: its history cannot be written as JSON.',
+  );
 }
 
 function plainFields<Fields extends object>(fields: Fields): Fields {
@@ -480,11 +483,11 @@ export function savesSteps(config: ResumeConfig | undefined): boolean {
  */
 export function checkpointStore(store: RunStore | undefined): CheckpointStore {
   if (CHECKPOINT_STORE.accepts(store)) return store as CheckpointStore;
-  throw wrong('a store that keeps no runs under way', `store: ${CHECKPOINT_STORE.fix}`);
+  throw wrong('a store of suspended runs only', `store: ${CHECKPOINT_STORE.fix}`);
 }
 
 function wrong(what: string, fix: string): InvalidOptionsError {
-  const problem = `checkpoint keeps every step, which ${what} cannot`;
+  const problem = `checkpoint saves every step, which ${what} cannot`;
   return wrongConfig({ option: 'checkpoint', problem, fix });
 }
 
@@ -517,7 +520,7 @@ export async function driveClaimed(
   const { left } = deps;
   const leave = () => {
     // The answers can be given again, as if this process had crashed.
-    const message = `Run '${claimed.claim.runId}' was left as it was suspended, and its answers were not kept: this application is shutting down. It can be resumed with them when its lease has ended; calls that it had made since are then made again, under the same keys. With checkpoint: 'step' others go on with it by themselves.`;
+    const message = `Run '${claimed.claim.runId}' remains suspended, and its answers were not saved: this application is shutting down. Resume it with the same answers when its lease has ended; calls that it has made since are then made again, with the same idempotency keys. With checkpoint: 'step', other processes continue it.`;
     claimed.abandon(checkpointer ? left?.reason : new ToolwrightError('RunClaimed', message));
   };
   const unfollow = left && onAbort(left, leave);
@@ -541,7 +544,7 @@ export async function driveClaimed(
       await claimed.remove();
     } catch (cause) {
       claimed.lost.throwIfAborted();
-      const what = `The run has ended (${result.status}), but the store could not forget it`;
+      const what = `The run has ended (${result.status}), but the store could not remove it`;
       result = { ...result, error: storeFailed(what, cause) };
     }
   if (config.onLimit === 'throw' && result.status === 'limit') throw result.error;

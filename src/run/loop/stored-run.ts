@@ -126,7 +126,7 @@ export async function driveStoredRun(
   const { turnOf } = seized.run.state;
   if (turnOf !== deps.turnOf) {
     await seized.claimed.giveBack();
-    const message = `Run '${runId}' is a turn of the conversation '${turnOf}', which continues it itself: answer it with answerStoredRun, or in the conversation. No answer was taken.`;
+    const message = `Run '${runId}' is a turn of the conversation '${turnOf}', which continues it itself: answer with answerStoredRun, or in the conversation. No answer was accepted.`;
     throw new ToolwrightError('RunClaimed', message);
   }
   const { signal } = deps.scope;
@@ -186,7 +186,7 @@ async function claimSuspended(request: ClaimRequest) {
   if (outcome.status === 'lost')
     throw new ToolwrightError(
       'RunNotSuspended',
-      `Run '${runId}' is not suspended: it was answered already, or its process has died and recoverRuns continues it. No answer was taken.`,
+      `Run '${runId}' is not suspended: it was already answered, or its process has crashed and recoverRuns continues it. No answer was accepted.`,
     );
   if (outcome.status === 'taken') throw claimedByAnother(runId);
   claimed.hold();
@@ -268,7 +268,7 @@ export async function answerStoredRun(
   if (answers.length === 0)
     throw new ToolwrightError(
       'InvalidAnswer',
-      `No answer to run '${runId}' was given: its state has in \`pending\` what it waits for, store.read('${runId}') gives it.`,
+      `No answer to run '${runId}' was given. Its open questions are in \`state.pending\` of store.read('${runId}').`,
     );
   const { owner, answeredBy, stateSecret, tools } = options;
   const {
@@ -350,7 +350,7 @@ export async function endStoredRun({
   }
   const { owner, turnOf } = run.state;
   const config = {
-    provider: { chat: () => Promise.reject(new Error('A cancelled run asks no model.')) },
+    provider: { chat: () => Promise.reject(new Error('A cancelled run sends no requests to a model.')) },
     tools: [],
     checkpoint: 'step' as const,
     signal: AbortSignal.abort(new DOMException(reason, 'AbortError')),
@@ -604,7 +604,7 @@ export function recoverPeriodically({
     try {
       await recoverAll({ ...others, leaseMs, signal, onResult }, left);
     } catch (error) {
-      logFailure(logger, { what: 'The store could not be asked for lost runs', error });
+      logFailure(logger, { what: 'The lost runs could not be read from the store', error });
     }
     return leaseMs / 3;
   });

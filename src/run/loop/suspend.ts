@@ -226,9 +226,7 @@ export function validateState(given: unknown, secret: string | undefined): Valid
   if (fault !== undefined) throw invalidState(`The history of the state is invalid: ${fault.problem}.`);
   const waits = openWaits(state);
   if (canonicalJson(waits.map(({ pending }) => pending)) !== canonicalJson(state.pending))
-    throw invalidState(
-      'The state of the run was changed: its pending calls are not those of its open message.',
-    );
+    throw invalidState('The state of the run was changed: its pending calls do not match its open message.');
   return { state, waits };
 }
 

@@ -65,7 +65,7 @@ export function runSchedules(parts: ScheduleRunnerParts): () => Promise<void> {
     try {
       return Math.min(pollMs, await enterDue(signal));
     } catch (error) {
-      logFailure(logger, { what: 'The store could not be asked for schedules', error });
+      logFailure(logger, { what: 'The schedules that are due could not be read from the store', error });
       return pollMs;
     }
   });
@@ -89,11 +89,11 @@ async function enter(
     }
     const next = nextDue(schedule, now);
     if (next === undefined && timing.kind !== 'once')
-      safeLog(logger ?? CONSOLE).warn(`Schedule '${id}' ended: its time does not come again`, { timing });
+      safeLog(logger ?? CONSOLE).warn(`Schedule '${id}' ended: it has no further time`, { timing });
     await schedules.moveSchedule(withoutUndefined({ id, dueAt, next }));
     return true;
   } catch (error) {
-    const what = 'The prompt of a schedule could not enter its conversation';
+    const what = 'The prompt of a schedule could not be added to its conversation';
     logFailure(logger, { what, error, at: { scheduleId: id, conversationId } });
     return false;
   }

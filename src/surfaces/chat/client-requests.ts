@@ -22,7 +22,7 @@ export function readUiMessageRequest(body: unknown): Pick<PostedChat, 'chatId' |
   const { id, messages, trigger = 'submit-message', messageId } = body;
   const { edits = {}, remember = {}, outputs = {} } = body;
   if (!isRecord(edits) || !isRecord(remember) || !isRecord(outputs))
-    throw new HttpFault(422, '`edits`, `remember` and `outputs` are objects, by the ids of what waits.');
+    throw new HttpFault(422, '`edits`, `remember` and `outputs` are objects, by the ids of what is pending.');
   const chatId = checkId(id);
   const named = messageId === undefined || messageId === null ? undefined : checkId(messageId);
   const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
@@ -47,7 +47,7 @@ export function readUiMessageRequest(body: unknown): Pick<PostedChat, 'chatId' |
     return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember, outputs, settled }) };
   }
   if (last.role !== 'user')
-    throw new HttpFault(400, 'The last message must be of the user or the assistant.');
+    throw new HttpFault(400, 'The role of the last message must be user or assistant.');
   const said = { id: checkId(last.id), content: userContent(parts.flatMap(sentParts)) };
   return { chatId, decide: ({ view }) => (named === undefined ? prompt(view, said) : edit(view, said)) };
 }
@@ -127,8 +127,8 @@ function takeAnswers(
         throw new HttpFault(422, `${shown}, which is not approved in the same request. Nothing was done.`);
       if (settled.has(id)) continue;
       const ids = waits.map((candidate) => `'${candidate.id}' (${candidate.tool})`).join(', ') || 'nothing';
-      const problem = 'which is the id of nothing that waits for it';
-      throw new HttpFault(422, `${shown}, ${problem}. That is: ${ids}. Nothing was done.`);
+      const problem = 'which is not a pending id for it';
+      throw new HttpFault(422, `${shown}, ${problem}. Pending: ${ids}. Nothing was done.`);
     }
   }
   if (answers.length > 0) return { kind: 'answers', key: crypto.randomUUID(), answers };
@@ -136,7 +136,7 @@ function takeAnswers(
   const asked = view === undefined ? [] : pending.filter(isOutput).map((wait) => shownPendingId(view, wait));
   if (new Set(asked).size < asked.length)
     throw new HttpFault(409, 'The call asks several things: `outputs` answers each of them by its id.');
-  throw new HttpFault(409, 'Nothing waits for these answers.');
+  throw new HttpFault(409, 'Nothing is waiting for these answers.');
 }
 
 function turnOfMessage(view: ConversationView | undefined, id: string): HistoryTurn | undefined {
@@ -154,11 +154,11 @@ function hasContent(
 
 function refuseWhileWaiting(view: ConversationView | undefined): void {
   if (view?.status === 'suspended')
-    throw new HttpFault(409, 'The chat waits for answers first.', { isPrompt: true });
+    throw new HttpFault(409, 'The chat is waiting for answers; send them first.', { isPrompt: true });
 }
 
 function unknownMessage(): HttpFault {
-  return new HttpFault(422, 'The server knows no such message of this chat.');
+  return new HttpFault(422, 'This chat has no such message.');
 }
 
 function sentParts({ type, text, url, mediaType, filename }: Fields): readonly SentPart[] {
@@ -330,14 +330,15 @@ export function readAgUiRequest(body: unknown) {
     if (view?.status === 'suspended') {
       const answers = agUiAnswersIn(input, view);
       if (answers.length > 0) return { kind: 'answers', key, answers };
-      const problem = 'The thread waits: the run must carry `resume`, or the results of its tool calls.';
+      const problem =
+        'The thread is suspended: the request needs `resume`, or the results of its tool calls.';
       throw new HttpFault(409, problem, { isPrompt: true });
     }
     if (resume.length === 0) return agUiPrompt(input, view);
     // The same answers were sent before: report their outcome again.
     if (view !== undefined && (await hasAnswers(source, view, key)))
       return { kind: 'again', of: 'answers', key };
-    throw new HttpFault(409, 'Nothing waits for these answers.');
+    throw new HttpFault(409, 'Nothing is waiting for these answers.');
   };
   const run = { threadId, runId, state, messages: known as unknown as readonly AgUiMessage[], given };
   return { run, decide };
@@ -369,9 +370,9 @@ function agUiAnswersIn({ resume, messages }: AgUiInput, asking: Asking): readonl
   const interrupts = asking.pending.filter(({ kind }) => kind === 'approval' || kind === 'question');
   const byId = new Map(interrupts.map((wait) => [wait.id, wait]));
   const resumed = new Map(resume.map((entry) => [entry.interruptId, entry]));
-  if (resumed.size < resume.length) throw new HttpFault(409, '`resume` has an interrupt twice.');
+  if (resumed.size < resume.length) throw new HttpFault(409, '`resume` contains an interrupt twice.');
   const foreign = [...resumed.keys()].filter((id) => !byId.has(id));
-  if (foreign.length > 0) throw new HttpFault(409, `Nothing waits for ${foreign.join(', ')}.`);
+  if (foreign.length > 0) throw new HttpFault(409, `Nothing is waiting for ${foreign.join(', ')}.`);
   const missing = interrupts.filter(({ id }) => !resumed.has(id)).map(({ id }) => id);
   if (missing.length > 0)
     throw new HttpFault(409, `\`resume\` must cover ${missing.join(', ')}, too.`, {
@@ -432,7 +433,7 @@ async function agUiPrompt(
 ): Promise<Decision> {
   const last = messages.at(-1);
   if (last?.role !== 'user')
-    throw new HttpFault(409, 'There is nothing new: the last message is not the user’s.');
+    throw new HttpFault(409, 'The request has no new message: the last message is not from the user.');
   const id = checkId(last.id);
   const content = userContent(partsOf(last.content));
   const turn = turnOfMessage(view, id);
@@ -462,7 +463,7 @@ function agUiPart({ type, text, source }: Fields): SentPart {
   const mediaType = typeof mimeType === 'string' ? mimeType : type === 'image' ? 'image/*' : '';
   if (kind === 'data') return { file: { url: `data:${mediaType};base64,${value}`, mediaType } };
   if (kind === 'url') return { file: { url: value, mediaType } };
-  throw new HttpFault(422, 'A file at a provider is not supported.');
+  throw new HttpFault(422, 'A file that is stored at a provider is not supported.');
 }
 
 const ROLES = ['developer', 'system', 'assistant', 'user', 'tool', 'activity', 'reasoning'];
@@ -549,7 +550,7 @@ export function addressOf({ method, url }: Request): ChatAddress & { readonly is
     const chatId = checkId(searchParams.get('id') ?? (encoded && decodeURIComponent(encoded)));
     return { chatId, query: searchParams, isHistory: method === 'GET' && what === 'messages' };
   } catch (error) {
-    throw error instanceof HttpFault ? error : new HttpFault(400, 'The path is not encoded as it should be.');
+    throw error instanceof HttpFault ? error : new HttpFault(400, 'The path is not valid percent-encoding.');
   }
 }
 
@@ -584,7 +585,7 @@ function checkId(id: unknown): string {
     if (isStorable && encodeURIComponent(id).length <= LONGEST_ENCODED) return id;
   }
   const long = `${LONGEST_ID} characters (${LONGEST_ENCODED} as encodeURIComponent writes it)`;
-  throw new HttpFault(400, `An id must be a text of 1 to ${long}, none of them U+0000.`);
+  throw new HttpFault(400, `An id must be a string of 1 to ${long}, without U+0000.`);
 }
 
 export async function readJson(request: Request, maxRequestBytes: number): Promise<unknown> {
@@ -638,7 +639,7 @@ function checkNewMessage(id: string): void {
   if (OF_SERVER.test(id))
     throw new HttpFault(
       422,
-      'Ids that begin with `turn-` and a number are the server’s: another id, please.',
+      'Ids that begin with `turn-` and a number are reserved for the server; use another id.',
     );
 }
 
@@ -657,7 +658,7 @@ function userContent(parts: readonly SentPart[]): UserMessage['content'] {
   const text = textOf(parts);
   const files = parts.flatMap((part) => ('file' in part ? [filePart(part.file)] : []));
   if (text.trim() !== '') return files.length === 0 ? text : [{ type: 'text', text }, ...files];
-  if (files.length === 0) throw new HttpFault(400, 'The message says nothing.');
+  if (files.length === 0) throw new HttpFault(400, 'The message is empty.');
   return files;
 }
 
@@ -668,8 +669,8 @@ function textOf(parts: readonly SentPart[]): string {
 function filePart({ url, mediaType, name }: SentFile): Fields {
   const isData = url.startsWith('data:');
   if (!isData && !/^https?:\/\//.test(url))
-    throw new HttpFault(422, 'A file must come as a data: address or be at an http address.');
+    throw new HttpFault(422, 'The url of a file must be a data: or http(s): URL.');
   if (mediaType.startsWith('image/')) return { type: 'image_url', image_url: { url } };
-  if (!isData) throw new HttpFault(422, 'A file that is not an image must come as a data: address.');
+  if (!isData) throw new HttpFault(422, 'The url of a file that is not an image must be a data: URL.');
   return { type: 'file', file: { filename: name ?? 'file', file_data: url } };
 }

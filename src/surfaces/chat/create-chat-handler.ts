@@ -146,7 +146,7 @@ const OVER_LOOP = optionTable<Omit<LoopChatOptions, 'conversations'>>(
     checkpoint: oneOf('step', 'call'),
     store: required({
       accepts: keepsConversations,
-      fix: "new SqliteRunStore({ path: 'chats.sqlite' }), or another store that keeps conversations",
+      fix: "new SqliteRunStore({ path: 'chats.sqlite' }), or another store of conversations",
     }),
     scope: protecting(FUNCTION),
     pollMs: MILLISECONDS,
@@ -156,7 +156,7 @@ const OVER_LOOP = optionTable<Omit<LoopChatOptions, 'conversations'>>(
     ...LOOP_ALIASES,
     ...COMPANIONS,
     scopeOf: 'scope: ({ owner }) => ({ data: { … } })',
-    config: 'its options here: { provider, model, tools }',
+    config: 'set its options here: { provider, model, tools }',
   },
 );
 
@@ -231,7 +231,7 @@ export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
       given: { request },
       rules: { request: REQUEST },
     });
-    if (isClosed) return new HttpFault(503, 'The server is closing.').response;
+    if (isClosed) return new HttpFault(503, 'The server is shutting down.').response;
     return service.answer(request).catch((thrown: unknown) => {
       const known = knownFault(thrown);
       if (known === undefined) logFailure(read.logger, { what: 'A chat request failed', error: thrown });
@@ -280,7 +280,7 @@ class ChatService {
     const person = await this.#personOf(request);
     const { maxRequestBytes = DEFAULT_REQUEST_BYTES, conversations } = this.#options;
     const { method } = request;
-    if (!METHODS.includes(method)) throw new HttpFault(405, 'Only POST, GET and DELETE are possible here.');
+    if (!METHODS.includes(method)) throw new HttpFault(405, 'This path supports only POST, GET and DELETE.');
     const wanted =
       method === 'POST'
         ? this.#protocol.readPost(await readJson(request, maxRequestBytes))
@@ -352,7 +352,7 @@ class ChatService {
       const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
       // Answers are streamed from the state before they were stored, because the turn may have continued since.
       const now = goesOn ? view : await conversations.snapshot(chatId);
-      if (now === undefined) throw new HttpFault(409, 'The chat is gone.');
+      if (now === undefined) throw new HttpFault(409, 'The chat was deleted.');
       if (!isHelper && !isSameOwner(now.owner, person)) throw somebodyElses();
       const read = (source: EventSource): AsyncIterable<ReadEvent> => {
         const readTurn = isHelper ? readOwnAnswers : goesOn ? readAnsweredTurn : readPromptedTurn;
@@ -421,7 +421,7 @@ class ChatService {
       try {
         await conversations.abort(asked.chatId);
       } catch (error) {
-        logFailure(logger, { what: 'A turn whose reader has left could not be ended', error });
+        logFailure(logger, { what: 'The turn of a client that disconnected could not be aborted', error });
       }
     };
     const shown = asked.isHelper ? onlyQuestions(chat) : chat;
@@ -436,11 +436,10 @@ function knownFault(thrown: unknown): HttpFault | undefined {
   if (thrown instanceof HttpFault) return thrown;
   if (!ToolwrightError.is(thrown)) return undefined;
   if (thrown.name === 'RunNotAllowed') return somebodyElses();
-  if (thrown.name === 'ConversationNotReady')
-    return new HttpFault(409, 'The message has been replaced already.');
+  if (thrown.name === 'ConversationNotReady') return new HttpFault(409, 'The message was already replaced.');
   return undefined;
 }
 
 function somebodyElses(): HttpFault {
-  return new HttpFault(403, 'The chat is somebody else’s.');
+  return new HttpFault(403, 'The chat belongs to another user.');
 }

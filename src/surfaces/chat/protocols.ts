@@ -439,7 +439,7 @@ async function* uiMessageFrames(
   yield 'data: [DONE]\n\n';
 }
 
-export const ANSWERED_ALREADY = 'This was answered already, or its turn has ended.';
+export const ANSWERED_ALREADY = 'This was already answered, or its turn has ended.';
 
 /** Why stored answers were refused, for the person who gave them. */
 function refusalText({ isLate, error }: JsonObject): string {

@@ -60,8 +60,8 @@ function checkedInput(wait: JsonObject | undefined, shown: unknown): unknown {
 export type DescribeTurnError = (error: JsonObject) => string;
 
 /** The result of calls that a step or turn left without a result. */
-const NOT_MADE = 'This call was not made.';
-const NOT_ENDED = 'The turn ended before this call did.';
+const NOT_MADE = 'This call was not executed.';
+const NOT_ENDED = 'The turn ended before this call finished.';
 
 function userText(result: unknown): string {
   const { silent, forUser, forLLM } = isRecord(result) ? result : {};
@@ -659,7 +659,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
       return [{ type: 'SUBAGENT_FINISHED', subagentRunId, outcome: { type: 'suspended' } }];
     const message = isRecord(error)
       ? this.describeError(error as JsonObject)
-      : 'The agent ended before it was done.';
+      : 'The agent stopped before it finished.';
     return [{ type: 'SUBAGENT_ERROR', subagentRunId, message, code: String(status) }];
   }
 
@@ -737,7 +737,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, AgUiCall> {
         return { type: 'RUN_ERROR', message, code: 'failed' };
       }
       case 'limit':
-        return { type: 'RUN_ERROR', message: 'The run came to its limit.', code: 'limit' };
+        return { type: 'RUN_ERROR', message: 'The run reached its limit.', code: 'limit' };
       default:
         return { type: 'RUN_FINISHED', result: output ?? content ?? '', outcome: { type: 'success' } };
     }
@@ -773,7 +773,7 @@ function interruptOf(wait: PendingCall, toolCallId: string): object {
     case 'approval': {
       const remember = {
         type: 'object',
-        description: 'The yes is to stand for later calls, too.',
+        description: 'Remember this approval for later calls, too.',
         properties: {
           scope: { enum: mayRemember?.scopes },
           expires: { type: 'string', format: 'date-time' },
@@ -801,7 +801,10 @@ const APPROVAL = {
   properties: {
     approved: { type: 'boolean' },
     reason: { type: 'string' },
-    editedArgs: { type: 'object', description: 'All arguments of the call, in place of those that it has.' },
+    editedArgs: {
+      type: 'object',
+      description: 'All arguments of the call; they replace its current arguments.',
+    },
   },
   required: ['approved'],
 };

@@ -255,15 +255,15 @@ function createGuard(token: string, allowedHosts: readonly string[] = []) {
     refusal({ headers, url }: Request): Response | undefined {
       const host = (headers.get('host') ?? new URL(url).host).toLowerCase();
       if (!isLoopbackHost(host) && !hosts.has(host))
-        return problem(403, `Host ${host} is not allowed: allowedHosts names it`);
+        return problem(403, `Host ${host} is not allowed; add it to allowedHosts`);
       const origin = headers.get('origin')?.toLowerCase();
       if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
-        return problem(403, 'pages of other origins may not call this');
+        return problem(403, 'requests from pages of other origins are not allowed');
       const site = headers.get('sec-fetch-site');
       // Links from other sites to the page are allowed.
       const isOpened = headers.get('sec-fetch-mode') === 'navigate';
       if (site !== null && site !== 'same-origin' && site !== 'none' && !isOpened)
-        return problem(403, 'pages of other sites may not call this');
+        return problem(403, 'requests from pages of other sites are not allowed');
       return undefined;
     },
     refusalOfCall({ headers, method }: Request): Response | undefined {
@@ -273,7 +273,7 @@ function createGuard(token: string, allowedHosts: readonly string[] = []) {
         return problem(401, 'the token is missing or wrong');
       const type = headers.get('content-type') ?? '';
       if (method === 'POST' && !/^application\/json\b/.test(type))
-        return problem(415, 'the body must be application/json');
+        return problem(415, 'the content type must be application/json');
       return undefined;
     },
   };
@@ -466,7 +466,7 @@ const PAGE_CALLS: Readonly<Record<string, (parts: PageParts, request: PageReques
   }),
   'POST held': ({ calls }, { id, body }) => {
     const reason =
-      typeof body.reason === 'string' && body.reason !== '' ? body.reason : 'it was stopped at a breakpoint';
+      typeof body.reason === 'string' && body.reason !== '' ? body.reason : 'it was refused at a breakpoint';
     if (!calls.release(id, body.how === 'refuse' ? { how: 'refuse', reason } : { how: 'go' }))
       missing('held call', id);
     return {};
@@ -671,6 +671,6 @@ async function callForApp(registry: ToolRegistry, trials: TrialCalls, call: Tria
   const { invocation } = await trials.make(call);
   if (invocation === undefined) throw new Error(`the call of '${name}' has not ended`);
   if (invocation.status !== 'suspended') return writeCallResult(invocation.record, structuredOutput(tool));
-  const text = `The call of '${name}' waits for an answer, which is given under Calls.`;
+  const text = `The call of '${name}' is waiting for an answer; answer it under Calls.`;
   return { content: [{ type: 'text', text }], isError: true };
 }

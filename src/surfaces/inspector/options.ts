@@ -101,7 +101,7 @@ const OPTIONS = optionTable<InspectorOptions>(
     token: protecting(
       secret({
         accepts: (value) => typeof value === 'string' && value.length >= SHORTEST_TOKEN,
-        fix: `a text of ${SHORTEST_TOKEN} characters or more that nobody can guess`,
+        fix: `a random string of at least ${SHORTEST_TOKEN} characters`,
       }),
     ),
     allowedHosts: protecting(listOf(FILLED_TEXT, "['dev.example:8080']")),
@@ -135,8 +135,8 @@ export function checkInspector(registry: unknown, options: InspectorOptions): vo
   ];
   if (!mayInspect(options ?? {})) {
     const { NODE_ENV } = process.env;
-    const problem = `NODE_ENV is ${NODE_ENV || 'not set'}: in production, whoever has the token could call every tool`;
-    const fix = 'NODE_ENV=development (or test) where you develop, or allowInProduction: true';
+    const problem = `NODE_ENV is ${NODE_ENV || 'not set'}: in production, any user with the token could call every tool`;
+    const fix = 'NODE_ENV=development (or test) on your machine, or allowInProduction: true';
     faults.push({ where: OPTIONS.of, option: 'allowInProduction', problem, fix });
   }
   refuseOptions(faults);

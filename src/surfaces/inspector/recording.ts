@@ -179,7 +179,8 @@ export async function replay(recording: Recording, { tools, model, scope, answer
   const recorded: LLMProvider = {
     async chat() {
       const reply = left.shift();
-      if (reply === undefined) throw new Error('the recording ends here: there was no further request');
+      if (reply === undefined)
+        throw new Error('the recording ends here; the recorded run made no further request');
       const toolCalls = (reply.toolCalls ?? []).map(({ id = '', name, arguments: args = {} }) => ({
         id,
         name,
@@ -258,7 +259,7 @@ interface WrittenTest {
   readonly text: string;
 }
 
-const SETUP = "// Where the tools come from.\nimport { tools } from './tools.js';";
+const SETUP = "// The registry of the tools.\nimport { tools } from './tools.js';";
 
 /** Writes a Jest test that repeats a recorded run with the recorded replies, and expects the same results. */
 export function writeTest(
@@ -292,11 +293,11 @@ export function writeTest(
     // The answers of one wait, in the order of the pending calls.
     ...waits.flatMap((wave) => [
       '  {',
-      `    const said = ${literal(
+      `    const answered = ${literal(
         wave.map(({ tool: _, ...answer }) => answer),
         2,
       )};`,
-      '    const answers = (run.pending ?? []).map(({ id }, index) => ({ id, ...said[index]! }));',
+      '    const answers = (run.pending ?? []).map(({ id }, index) => ({ id, ...answered[index]! }));',
       `    run = await resumeToolLoop(config, run.state, answers${scope});`,
       '  }',
     ]),

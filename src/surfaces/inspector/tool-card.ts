@@ -112,7 +112,7 @@ async function surfacesOf(tool: ToolDefinition, registry: ToolRegistry) {
     'AI SDK': async () => {
       const { toAiSdkTools } = await import('../../models/ai-sdk/to-ai-sdk-tools.js');
       const { [name]: own } = toAiSdkTools(registry.view({ allow: [name] }));
-      if (own === undefined) throw new Error('it is not offered to the AI SDK');
+      if (own === undefined) throw new Error('it cannot be offered to the AI SDK');
       const { inputSchema, ...others } = own;
       return { ...others, inputSchema: inputSchema.jsonSchema };
     },

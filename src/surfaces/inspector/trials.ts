@@ -53,7 +53,7 @@ function checkAnswerer(
 ): void {
   const required = approver ?? approverOf(registry.offered(tool)?.approval);
   if (options.answeredBy !== undefined || required === undefined) return;
-  const message = `The call of '${tool}' can be approved here only if the inspector has the identity of who answers: answeredBy: { user: 'u1' } in its options, or --by. Nothing has run.`;
+  const message = `The call of '${tool}' can be approved here only if the inspector has the identity of the user: set answeredBy: { user: 'u1' } in its options, or --by. Nothing has run.`;
   throw new ToolwrightError('RunNotAllowed', message);
 }
 
@@ -116,8 +116,9 @@ export class PendingBoard {
    */
   async answer(runId: string, answers: readonly Answer[], goesOn: GoesOn): Promise<void> {
     const waiting = (await this.list()).find((run) => run.runId === runId);
-    if (waiting === undefined) throw new PageFault(`run '${runId}' waits for nothing`);
-    if (!waiting.goesOn.includes(goesOn)) throw new PageFault(`run '${runId}' cannot go on that way`);
+    if (waiting === undefined) throw new PageFault(`run '${runId}' is not waiting for an answer`);
+    if (!waiting.goesOn.includes(goesOn))
+      throw new PageFault(`run '${runId}' cannot be continued in this way`);
     for (const answer of answers) {
       const asked = waiting.pending.find(({ id }) => id === answer?.id);
       if (asked !== undefined && needsApprover(answer)) checkAnswerer(this.#parts, asked);

@@ -299,13 +299,13 @@ export class ApplicationRuns {
 
 const NO_MODEL: AuthorFault = {
   where: 'ToolwrightService',
-  problem: 'a run needs a provider and a model, and it has none',
+  problem: 'the run has no provider or no model',
   fix: 'ToolwrightModule.forRoot({ provider, model }), or config: { provider, model } in the options of the run',
 };
 
 const NO_STORE: AuthorFault = {
   where: 'ToolwrightService.resumeStored',
-  problem: 'there is no store that a run could be resumed from',
+  problem: 'there is no store from which a run could be resumed',
   fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
 };
 
@@ -318,7 +318,7 @@ export function scopesOfUser(user: unknown): string[] | undefined {
 
 function notAllowed(cause?: unknown): ToolwrightError {
   const message =
-    'The run was not resumed. It has another owner, for whom this request may not answer. Nothing has run.';
+    'The run was not resumed. It has another owner, and this request may not answer for that owner. Nothing has run.';
   return new ToolwrightError('RunNotAllowed', message, cause === undefined ? undefined : { cause });
 }
 
@@ -326,5 +326,5 @@ const PROMISED = {
   where: 'ToolwrightModule',
   option: 'owner',
   problem: 'owner returns a promise',
-  fix: 'owner: (request) => ({ user: request.user.id }), from what a guard has put there',
+  fix: 'owner: (request) => ({ user: request.user.id }), where a guard has set request.user',
 };

@@ -338,7 +338,7 @@ class ApplicationInspector {
     if (!mayInspect(settings)) {
       const place = process.env.NODE_ENV || 'not set';
       logger.warn(
-        `There is no inspector, as NODE_ENV is ${place}: NODE_ENV=development, or inspector: { allowInProduction: true }`,
+        `The inspector is off, because NODE_ENV is ${place}: set NODE_ENV=development, or inspector: { allowInProduction: true }`,
       );
       return;
     }
@@ -467,7 +467,7 @@ class ToolFinder {
       {
         where: place,
         problem: `its name "${name}" is also the name of ${other}`,
-        fix: `${NAMING[kind]} on one of them; a class that several modules need is provided by one and exported`,
+        fix: `${NAMING[kind]} on one of them; if several modules need the class, provide it in one module and export it`,
       },
     ];
   }
@@ -509,12 +509,12 @@ function injectionFaults(toolClass: ClassType, wrapper: InstanceWrapper): readon
   return [
     {
       where: toolClass.name,
-      problem: `its constructor takes ${wanted === 1 ? 'a parameter' : `${wanted} parameters`}, and nothing tells Nest what to inject, so that it would be undefined`,
+      problem: `its constructor takes ${wanted === 1 ? 'a parameter' : `${wanted} parameters`}, and Nest cannot know what to inject, so that it would be undefined`,
       causes: [
-        'it has no class decorator, for which alone the compiler records the types of a constructor',
+        'it has no class decorator, and the compiler records the types of a constructor only for decorated classes',
         'the build tool emits no decorator metadata (esbuild, tsx)',
       ],
-      fix: '@Injectable() before the class; or @Inject(OrderService) before each parameter; a parameter that may be left out needs a default',
+      fix: '@Injectable() before the class; or @Inject(OrderService) before each parameter; an optional parameter needs a default',
     },
   ];
 }
@@ -621,7 +621,7 @@ class ApplicationTools {
     const fault = {
       where: `${names.join(', ')}${others}`,
       problem:
-        'loaded and with @Tool methods, but no module provides them, so that the model is not offered their tools',
+        'loaded and with @Tool methods, but no module provides them, so their tools are not offered to the model',
       fix: `providers: [${names[0]}] in a module, or ToolwrightModule.forFeature`,
     };
     warnAuthor(fault, this.#logger);
@@ -634,7 +634,7 @@ class ApplicationTools {
     const fault = {
       where: `register("${now.name}")`,
       problem: `it replaces the tool of ${declared}, a provider of the application`,
-      fix: `another name, or registry.unregister("${now.name}") before`,
+      fix: `another name, or registry.unregister("${now.name}") first`,
     };
     warnAuthor(fault, this.#logger);
   }
@@ -752,7 +752,7 @@ export async function openApplication(module: NestModule): Promise<OpenApplicati
   } catch {
     await application.close();
     throw new Error(
-      'it has no tools; imports: [ToolwrightModule.forRoot()] makes a registry of its providers’',
+      'it has no tools; imports: [ToolwrightModule.forRoot()] creates a registry with the tools of its providers',
     );
   }
 }

@@ -68,7 +68,7 @@ export const SHUTDOWN = new DOMException('The application is shutting down.', 'A
 
 /** The error for waiting on a run that continues in another process. */
 const LEFT =
-  'The run was left to other processes, which go on with it when its lease has ended: this application is shutting down.';
+  'The run was left to other processes, which continue it when its lease has ended: this application is shutting down.';
 
 /** How long aborted runs may take to end: a reader that has left may keep one open forever. */
 const ABORT_GRACE_MS = 1_000;

@@ -214,14 +214,14 @@ function decoratorFaults(
   for (const [index, { data, isOfPath, source }] of record.tool === undefined ? [] : decorated) {
     const parameter = `#${index}`;
     if (source === 'http') {
-      const problem = 'its decorator reads what a tool call does not have';
-      const fix = '@Req(), or a decorator of your own made with createParamDecorator';
+      const problem = 'its decorator reads something that a tool call does not have';
+      const fix = '@Req(), or your own decorator, made with createParamDecorator';
       httpOnly.push({ where, parameter, problem, fix });
     }
     // Nest's `@Param('Customer id')` instead of this package's: its text would be lost.
     if (isOfPath === true && !record.parameters.has(index) && !isController(toolset)) {
       const text = data === undefined ? '' : JSON.stringify(data);
-      const problem = `its @Param(${text}) comes from '@nestjs/common', which reads the path of a route, and ${toolset.name} is not a controller; it describes nothing to the model`;
+      const problem = `its @Param(${text}) comes from '@nestjs/common', which reads the path of a route, but ${toolset.name} is not a controller; it does not describe the parameter to the model`;
       strayPaths.push({
         where: `${where}, parameter ${parameter}`,
         problem,

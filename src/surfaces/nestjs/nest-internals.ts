@@ -77,7 +77,7 @@ export function hostOf(modules: ModulesContainer, provider: Type): ToolHost {
     const wrapper = module.providers.get(provider);
     if (wrapper !== undefined) return { wrapper: wrapper as ToolHost['wrapper'], module };
   }
-  throw new TypeError('ToolwrightModule is not a part of this application.');
+  throw new TypeError('This application does not import ToolwrightModule.');
 }
 
 /** Nest destroys modules in the order of their distance from the root. */

@@ -187,8 +187,8 @@ export interface ToolwrightModuleAsyncOptions extends Pick<ModuleMetadata, 'impo
 const OPTIONS = optionTable<ToolwrightModuleOptions>('ToolwrightModule', MODULE_RULES, {
   ...LOOP_ALIASES,
   toolsets: 'providers: [ShopTools] of the module',
-  isGlobal: 'nothing: it is global',
-  config: 'its options here: forRoot({ provider, model })',
+  isGlobal: 'nothing: the module is global',
+  config: 'set its options here: forRoot({ provider, model })',
   signal: 'signal in the options of a run',
   mcp: 'mcp beside useFactory: forRootAsync({ useFactory, mcp: { path } })',
 });
@@ -200,7 +200,7 @@ const OPTIONS = optionTable<ToolwrightModuleOptions>('ToolwrightModule', MODULE_
  */
 export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
   if (!isRecord(given)) {
-    const problem = `its options are ${String(given)}: where a factory makes them, it returns nothing`;
+    const problem = `its options are ${String(given)}: a factory, if there is one, returned nothing`;
     const fix = 'useFactory: () => ({ provider, model }), or forRoot({ provider, model })';
     throw new InvalidOptionsError([{ where: OPTIONS.of, option: '', problem, fix }]);
   }
@@ -210,9 +210,9 @@ export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
   if (mayAnswer !== undefined && (owner === undefined || scopeOf === undefined))
     faults.push(ANSWERS_FOR_NOBODY);
   const needStore = [
-    [worker === true, 'worker', 'a worker needs the store in which conversations, jobs and runs are kept'],
-    [checkpoint !== 'suspend', 'checkpoint', 'checkpoint stores the steps of runs, and no store is set'],
-    [leaseMs !== undefined, 'leaseMs', 'leaseMs is for stored runs and conversations, and no store is set'],
+    [worker === true, 'worker', 'a worker needs the store of the conversations, jobs and runs'],
+    [checkpoint !== 'suspend', 'checkpoint', 'checkpoint stores the steps of runs, but no store is set'],
+    [leaseMs !== undefined, 'leaseMs', 'leaseMs is for stored runs and conversations, but no store is set'],
   ] as const;
   const fix = "store: new SqliteRunStore({ path: 'runs.sqlite' })";
   for (const [isSet, option, problem] of needStore)

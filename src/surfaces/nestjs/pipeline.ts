@@ -292,9 +292,9 @@ export class CallPipeline {
     if (faults.length === 0 || !didFit) return value;
     const names = [...new Set(interceptors.map(enhancerName))].join(', ');
     const lines = [
-      `A broken result came from tool '${tool.name}':`,
+      `The tool '${tool.name}' returned an invalid result:`,
       ...listFaults(faults),
-      `The method has run, and what it returned fits; one of its interceptors (${names}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`,
+      `The method has run, and its result fits; one of its interceptors (${names}) changed it. An interceptor for HTTP responses must skip tool calls: if (context.getType<string>() === 'tool') return next.handle();`,
     ];
     return failedResult('InvalidResult', lines.join('\n'));
   }
@@ -348,8 +348,8 @@ export class CallPipeline {
     const text = worded?.forLLM ?? this.#describeError(thrown, name);
     const happened =
       progress === 'returned'
-        ? `The tool '${name}' ran, but its result was lost afterwards: ${text}\nDo not repeat the call: its work is done.`
-        : `The tool '${name}' had begun when its call failed: ${text}\nDo not repeat the call without looking: its work may be done.`;
+        ? `The tool '${name}' ran, but its result was lost afterwards: ${text}\nDo not repeat the call: the tool has already run.`
+        : `The tool '${name}' had begun when its call failed: ${text}\nFind out what it did before you repeat the call: the tool may have run.`;
     return failedResult('ToolExecutionFailed', happened, exception);
   }
 
@@ -389,7 +389,7 @@ export class CallPipeline {
     if (this.#unfit.has(key)) return;
     this.#unfit.add(key);
     const why = `${exception.message} (at the tool '${tool}')`;
-    this.#logger.warn(`The ${kind} ${enhancerName(enhancer)} cannot deal with tool calls: ${why}. ${hint}`);
+    this.#logger.warn(`The ${kind} ${enhancerName(enhancer)} cannot handle tool calls: ${why}. ${hint}`);
   }
 }
 
@@ -430,7 +430,7 @@ async function followed(method: Method, work: () => Promise<unknown>): Promise<u
 
 /** A hint for guards that expect HTTP. It must not suggest to let all tools pass. */
 const GUARD_HINT =
-  " (a tool call has no response, and no request where the run was given none; a guard that is not about tools begins with: if (context.getType<string>() === 'tool') return true;)";
+  " (a tool call has no response, and no request if the run has none; a guard that is not for tools begins with: if (context.getType<string>() === 'tool') return true;)";
 
 /** An enhancer that was written for HTTP and fails without a response. */
 interface Unfit {
@@ -447,7 +447,7 @@ const UNFIT_FILTER = {
 
 const UNFIT_INTERCEPTOR = {
   kind: 'interceptor',
-  hint: "A tool call has no response, and no request where the run was given none; an interceptor that needs one begins with: if (context.getType<string>() === 'tool') return next.handle();",
+  hint: "A tool call has no response, and no request if the run has none; an interceptor that needs one begins with: if (context.getType<string>() === 'tool') return next.handle();",
 };
 
 interface Filtered {
@@ -568,7 +568,7 @@ export class ToolCaller {
       return isVisible ? await pipeline.refusal(ready) : 'it is not available';
     } catch (exception) {
       // A provider or an enhancer could not be created, so there is no permission.
-      return pipeline.reasonOf(exception, tool.name, 'what its call needs could not be made');
+      return pipeline.reasonOf(exception, tool.name, 'a dependency of its call could not be created');
     }
   }
 

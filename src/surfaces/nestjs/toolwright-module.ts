@@ -134,7 +134,7 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
     const { runs, tools } = this.application;
     const { logger = nestLogger() } = this.module;
     this.#server ??= createMcpServer(tools.registry, {
-      onError: (error) => logger.error('A request of MCP failed', { error }),
+      onError: (error) => logger.error('An MCP request failed', { error }),
       ...this.entry.settings,
       scope: ({ authInfo }) =>
         authInfo ? runs.scopeOf(requestFor(authInfo), { scopes: authInfo.scopes }) : {},
@@ -198,7 +198,7 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
     // Nest throws for a guard that returns false; its own stack names no guard.
     const [, thrower] = /\bat (?:async )?([\w$]+)\.canActivate\b/.exec(stack) ?? [];
     const named = thrower ?? guards.join(' or ');
-    const text = `A guard${named && ` (${named})`} refused a request of MCP before mcp.oauth.verify saw its token: a guard that does not know these tokens must let the path '${path}' pass`;
+    const text = `A guard${named && ` (${named})`} refused an MCP request before mcp.oauth.verify checked its token: a guard that cannot check these tokens must allow requests to '${path}'`;
     if (this.#warnings.has(text)) return;
     this.#warnings.add(text);
     const { logger = nestLogger() } = this.module;
@@ -256,7 +256,7 @@ function createdOptions(factory: Partial<ToolwrightOptionsFactory>): unknown {
   const fault: InvalidOption = {
     where: ASYNC_OPTIONS.of,
     option: 'useClass',
-    problem: `${factory?.constructor.name ?? 'what was injected'} has no method createToolwrightOptions`,
+    problem: `${factory?.constructor.name ?? 'the injected value'} has no method createToolwrightOptions`,
     fix: 'a class with createToolwrightOptions() { return { provider, model }; }',
   };
   throw new InvalidOptionsError([fault]);
@@ -269,7 +269,7 @@ const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 const TWO_ROOTS: AuthorFault = {
   where: 'ToolwrightModule.forRoot',
-  problem: 'it is imported more than once, and an application has one registry',
+  problem: 'it is imported more than once, but an application has one registry',
   fix: 'forRoot in the root module only; ToolRegistry and ToolwrightService can be injected in every module without an import',
 };
 
@@ -342,8 +342,8 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
   ): DynamicModule {
     if (!Array.isArray(tools)) {
       const given = tools === undefined ? 'undefined' : `a ${typeof tools}`;
-      const problem = `it was given ${given} instead of a list of tools`;
-      const causes = ['files import each other in a circle, so that what was named is not there yet'];
+      const problem = `it received ${given} instead of a list of tools`;
+      const causes = ['files import each other in a circle, so that the imported name is still undefined'];
       const fix = 'forFeature([OrderTools, calculateTool])';
       throw new ToolDeclarationError([{ where: 'ToolwrightModule.forFeature', problem, causes, fix }]);
     }

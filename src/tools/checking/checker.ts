@@ -425,7 +425,7 @@ function thoroughCheck(
       break;
     }
     const { value, notes } = outcome;
-    const unknown = `is not a known property${refuseExtra ? ', and this tool takes no others' : ''}`;
+    const unknown = `is not a known property${refuseExtra ? ', and this tool accepts no others' : ''}`;
     const extra = (refuseExtra ? notes.removed : notes.misspelt).map((path) => ({ path, message: unknown }));
     if (outcome.errors === undefined && extra.length === 0) return { ok: true, value, ...changes(notes) };
     const faults = unwrapped(describeErrors(outcome.errors ?? [], schema), notes.wrapped);

@@ -166,7 +166,7 @@ function wrongType(at: At, types: readonly unknown[], sent: unknown): PlacedFaul
   if (!isNumber || !losesDigits(sent)) return at(undefined, message);
   const digits = sent.length > MOST_DIGITS ? `${sent.slice(0, MOST_DIGITS)}…` : sent;
   const most = Number.MAX_SAFE_INTEGER;
-  return at(undefined, `${message}, and digits of ${digits} would be lost: at most ${most}`);
+  return at(undefined, `${message}, and digits of ${digits} would be lost; the largest value is ${most}`);
 }
 
 const MOST_DIGITS = 40;
@@ -197,7 +197,7 @@ const MAX_FAULTS = 50;
 const MAX_LINE = 400;
 
 /** A placeholder for each fault that is only counted. */
-const UNREPORTED: ArgumentFault = { path: '', message: 'a further fault, which is only counted' };
+const UNREPORTED: ArgumentFault = { path: '', message: 'a further fault' };
 
 /** The lines of the faults, for texts with their own first line. */
 export function listFaults(faults: readonly ArgumentFault[]): readonly string[] {

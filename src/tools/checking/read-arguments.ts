@@ -6,7 +6,7 @@ import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
 const NO_REPAIRS: readonly string[] = [];
 
 /** The repair of an integer with more digits than a number can store. */
-export const KEPT_DIGITS = 'kept an integer of many digits as text';
+export const KEPT_DIGITS = 'preserved a long integer as a string';
 const KEPT: readonly string[] = [KEPT_DIGITS];
 const DECODED = 'decoded JSON that was encoded twice';
 
@@ -70,10 +70,10 @@ type RepairedJson =
 const MAX_LENGTH = 200_000;
 
 const CUT_OFF = 'the arguments are cut off in the middle of a value; send them again, complete';
-const SEVERAL = 'the arguments must be one JSON object, and the text holds more than one';
+const SEVERAL = 'the arguments must be one JSON object, but the text contains several';
 const BROKEN = 'the arguments are not valid JSON';
 const AMBIGUOUS =
-  'the arguments are not valid JSON, and can be read in two ways; separate values by commas, and escape quotes within texts as \\"';
+  'the arguments are not valid JSON, and their meaning is ambiguous; separate values with commas, and escape quotes within strings as \\"';
 
 /**
  * Repairs unambiguous mistakes of models in JSON: code fences, text around the object, comments, missing and trailing
@@ -125,7 +125,7 @@ function refused(problem: string): RepairedJson {
 
 function accepted(body: string, start: number, { value, end }: ReadValue): RepairedJson {
   const isStrict = readExactJson(body.slice(start, end)) !== undefined;
-  const repair = isStrict ? 'took the JSON object out of the text around it' : 'repaired the JSON';
+  const repair = isStrict ? 'removed the text around the JSON object' : 'repaired the JSON';
   return { ok: true, value, repair };
 }
 

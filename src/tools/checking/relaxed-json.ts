@@ -119,8 +119,8 @@ const QUOTED_KEY = /"[^"\\\n]{0,100}"\s*:/y;
 /** Characters before a quote that starts quoted words inside a string. */
 const BEFORE_INNER = /[\s([{<=:,;>]/;
 const AFTER_BARE_TEXT = /"\s*(?:[,}\]\n]|$)/y;
-const UNESCAPED = 'a quote within a text must be escaped as \\"';
-const SEPARATE = 'values must be separated by commas, and texts must be in quotes';
+const UNESCAPED = 'a quote within a string must be escaped as \\"';
+const SEPARATE = 'values must be separated by commas, and strings must be in quotes';
 
 /**
  * Reads a value in the JSON dialects that models write: single and curly quotes, bare keys, comments, trailing
@@ -345,7 +345,7 @@ class RelaxedReader extends Cursor {
       if (escaped === undefined) {
         if (/^\\(?:$|u[\da-fA-F]{0,3}$)/.test(this.text.slice(at, at + 6))) break;
         const written = this.text.slice(at, at + 2);
-        return this.#broken(`${written} is not an escape of JSON; a backslash within a text is written \\\\`);
+        return this.#broken(`${written} is not a JSON escape; write a backslash within a string as \\\\`);
       }
       hasEscapedQuote ||= escaped[0] === quote;
       content += this.text.slice(copied, at) + escaped[0];
@@ -425,7 +425,7 @@ class RelaxedReader extends Cursor {
     if (hasQuote) this.at += 1;
     const isUnclear = UNCLEAR_NUMBER.test(text) || UNCLEAR_WORD.test(text) || /:(?:\s|$)/.test(text);
     if (!isUnclear && !(hasQuote && /^-?[\d.]+$/.test(text))) return text;
-    return this.#broken(`${text.slice(0, 50)} is not a value of JSON; a text must be in quotes`);
+    return this.#broken(`${text.slice(0, 50)} is not a JSON value; a string must be in quotes`);
   }
 
   #broken(problem: string): typeof BROKEN {

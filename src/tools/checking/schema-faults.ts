@@ -158,7 +158,7 @@ class SchemaReading {
         schema,
         {
           path: childPath(path, 'nullable'),
-          problem: types.length === 0 ? 'has no `type` beside it' : 'is false, and `type` has null',
+          problem: types.length === 0 ? 'has no `type` next to it' : 'is false, but `type` includes null',
           fix: "type: ['string', 'null'], or a branch { type: 'null' }",
         },
       ]);
@@ -271,7 +271,7 @@ const KEYWORD_RULES: Readonly<Record<KeywordValue, KeywordRule>> = {
   'a number above 0': [(value) => Number.isFinite(value) && Number(value) > 0, 'a number above 0'],
   'a count': [(value) => Number.isInteger(value) && Number(value) >= 0, 'a whole number, 0 or more'],
   'true or false': [(value) => typeof value === 'boolean', 'true or false'],
-  false: [(value) => value === false, 'false: arguments are checked at once'],
+  false: [(value) => value === false, 'false: arguments are checked synchronously'],
   names: [isNameList, 'a list of different names'],
   'names by name': [
     (value) => isRecord(value) && Object.values(value).every(isNameList),
@@ -333,7 +333,7 @@ export function authorSchemaFaults(
     faults.push({
       path: childPath(path, name),
       problem: `is not a keyword of JSON Schema (did you mean \`${meant}\`?)`,
-      fix: `\`${meant}\`; names of your own begin with x-`,
+      fix: `\`${meant}\`; your own keywords must begin with x-`,
     });
   }
   if (malformed.length > 0) return faults;
@@ -343,7 +343,7 @@ export function authorSchemaFaults(
       const upTo = KEYWORDS.get(name)?.upTo;
       const [least, most] = [Number(part.schema[name]), Number(upTo && part.schema[upTo])];
       if (!(least > most)) continue;
-      const problem = `is ${least}, above its \`${upTo}\` of ${most}: nothing fits`;
+      const problem = `is ${least}, above its \`${upTo}\` of ${most}: no value fits`;
       faults.push({ path: childPath(part.path, name), problem, fix: `a ${name} of at most ${most}` });
     }
     if (declared.includes(part.schema)) faults.push(...misfittingDefault(part, schema));
@@ -369,10 +369,10 @@ function misfittingDefault({ schema, path }: SchemaPart, root: JsonSchema): read
   return [
     {
       path: childPath(path, 'default'),
-      problem: `is ${shown(fallback)}, which its own schema does not take`,
+      problem: `is ${shown(fallback)}, which its own schema does not accept`,
       fix:
         fallback === null && type !== undefined
-          ? 'no default, or a type that takes null'
+          ? 'no default, or a type that includes null'
           : 'a default that fits',
     },
   ];
@@ -390,8 +390,8 @@ export function schemaWarnings(schema: JsonSchema, writer: 'author' | 'library')
       if (patternGrowth(pattern) === 'exponential')
         warnings.push({
           path: childPath(path, keyword),
-          problem: `is ${pattern.slice(0, MOST_SHOWN)}, which takes practically unlimited time for a text of 40 characters`,
-          fix: 'a pattern that matches in one way only, as ^a+$ for ^(a+)+$',
+          problem: `is ${pattern.slice(0, MOST_SHOWN)}, which takes practically unlimited time for a string of 40 characters`,
+          fix: 'a pattern with only one way to match, e.g. ^a+$ instead of ^(a+)+$',
         });
   if (writer === 'library') return warnings;
   for (const { schema: part, path } of textual) {
@@ -400,11 +400,11 @@ export function schemaWarnings(schema: JsonSchema, writer: 'author' | 'library')
     const near = nearestNames(format, [...KNOWN_FORMATS]);
     warnings.push({
       path: childPath(path, 'format'),
-      problem: `is ${format.slice(0, MOST_SHOWN)}, which nobody checks`,
+      problem: `is ${format.slice(0, MOST_SHOWN)}, which is not checked`,
       fix:
         near.length > 0
           ? near.join(' or ')
-          : 'a format of JSON Schema, a `pattern`, or words in the description',
+          : 'a format of JSON Schema, a `pattern`, or a sentence in the description',
     });
   }
   return [...warnings, ...rejectedDefaults(schema)];
@@ -417,7 +417,7 @@ export function rejectedDefaults(schema: JsonSchema): readonly SchemaFault[] {
   return readSchema(schema).doubtful.flatMap((part) =>
     misfittingDefault(part, schema).map((fault) => ({
       ...fault,
-      problem: `${fault.problem}, so that it is not filled in`,
+      problem: `${fault.problem}, so it is not applied`,
     })),
   );
 }
@@ -471,8 +471,8 @@ function problemOf(schema: JsonSchema): string | undefined {
   if (allSchemas(schema).size > MOST_PARTS) return `has more than ${MOST_PARTS} parts`;
   const [fault] = schemaFaults(schema);
   if (fault !== undefined) return `is malformed: ${fault.path} ${fault.problem}`.slice(0, 500);
-  if (validatesItselfAgain(schema)) return 'refers to itself without getting anywhere';
-  return unfolded(schema, schema) > MOST_UNFOLDED ? `unfolds to more than ${MOST_UNFOLDED} parts` : undefined;
+  if (validatesItselfAgain(schema)) return 'refers to itself without end';
+  return unfolded(schema, schema) > MOST_UNFOLDED ? `expands to more than ${MOST_UNFOLDED} parts` : undefined;
 }
 
 /** The number of parts of a schema if each reference counts as its target; a recursive reference counts as one. */

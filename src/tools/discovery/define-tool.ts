@@ -94,7 +94,7 @@ export function toDefinition<Source extends SchemaSource>(
   if (faults.length > 0 || !schemas.ok)
     throw new ToolDeclarationError(faults.map((fault) => ({ where, ...fault })));
   if (!options.description?.trim())
-    warnAuthor(undescribed(where, 'a `description` that says what it does, and when'));
+    warnAuthor(undescribed(where, 'a `description` of what it does, and when to use it'));
   const { parameters, output, hydrate, warnings } = schemas;
   for (const warning of warnings) warnAuthor({ where, ...warning });
   const refuse = () => {
@@ -231,7 +231,7 @@ export function agentTool<Source extends SchemaSource, Details = unknown>(
 }
 
 const NO_BODY = {
-  problem: 'it has no execute',
+  problem: 'it has no `execute`',
   fix: 'execute: async (toolCallId, params) => ({ content: […], details: … })',
 };
 

@@ -68,7 +68,7 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
       if (!bases.has(declaring) && host.knows(declaring))
         warnings.push({
           where: declaring.name,
-          problem: 'it has @Tool methods and is in the container, but none of them is offered',
+          problem: 'it has @Tool methods and is in the container, but its tools are not offered',
           fix: '@Toolset() before the class, or discoverTools({ toolsets: [TheClass, …] })',
         });
   }
@@ -87,7 +87,7 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
       failed.push({
         where: toolset.name,
         problem: `it could not be created: ${errorMessage(error)}`,
-        fix: 'repair its constructor, or that of what it depends on',
+        fix: 'fix its constructor, or that of a dependency',
       });
     }
   }
@@ -133,7 +133,7 @@ const OPTIONS = optionTable<DiscoverOptions>(
 /** Frequent mistakes instead of options or classes. */
 function misuses(options: DiscoverOptions): readonly OptionFault[] {
   const fix = 'discoverTools({ toolsets: [ShopTools, …] })';
-  if (Array.isArray(options)) return [{ option: '', problem: 'it takes options, not a list', fix }];
+  if (Array.isArray(options)) return [{ option: '', problem: 'it expects options, not a list', fix }];
   const faults = optionFaults(options, OPTIONS);
   const toolsets: unknown = options?.toolsets;
   if (!Array.isArray(toolsets)) return faults;
@@ -162,8 +162,8 @@ function warnOfUnknownOptionality(parameters: readonly string[], logger: Logger 
   warnedOfOptionality.add(receiver);
   const others = parameters.length === 1 ? '' : ` and ${parameters.length - 1} more`;
   const message =
-    `${first}${others}: required, as decorator metadata does not tell whether a parameter has a \`?\` ` +
-    '(npx toolwright generate reads the types: import the file that it writes; or @Param({ required }))';
+    `${first}${others}: required, because decorator metadata does not contain whether a parameter has a \`?\` ` +
+    '(npx toolwright generate reads the types: import the generated file; or @Param({ required }))';
   if (logger === undefined)
     process.emitWarning(message, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_OPTIONALITY' });
   else logger.info(message);

@@ -255,7 +255,7 @@ function factsFromSource(
   if (parsed !== undefined && !isUsable && !areNamed(records, count, designTypes))
     return { ok: false, problem: `its source lists ${parsed.length} parameters, its metadata ${all}` };
   if (isStandIn && designTypes === undefined && !(count > 0 && areNamed(records, count, designTypes)))
-    return { ok: false, problem: 'its source is that of another function, which takes any arguments' };
+    return { ok: false, problem: 'its source is that of another function, which accepts any arguments' };
   const parameters: ParameterFacts[] = [];
   for (let index = 0; index < all; index += 1)
     parameters.push({
@@ -319,7 +319,7 @@ function misfitOf({ parameters, $defs }: DescribedTool, source: MethodSource): s
   const { designTypes, parsed, count } = source;
   const known = designTypes?.length ?? parsed?.length;
   if (known === undefined ? count > parameters.length : known !== parameters.length) {
-    return `has ${known ?? count} parameters, and its generated description ${parameters.length}`;
+    return `has ${known ?? count} parameters, but its generated description has ${parameters.length}`;
   }
   return (
     (parsed && misnamed(parameters, parsed)) ?? (designTypes && mistyped(parameters, designTypes, $defs))
@@ -334,7 +334,7 @@ function misnamed(
   const found = parsed.map(({ name }) => name);
   const isReordered = same([...described].sort(), [...found].sort()) && !same(described, found);
   if (isReordered) {
-    return `takes (${found.join(', ')}), and its generated description says (${described.join(', ')})`;
+    return `has the parameters (${found.join(', ')}), but its generated description has (${described.join(', ')})`;
   }
   for (const [index, name] of found.entries()) {
     const other = described[index];
@@ -344,7 +344,7 @@ function misnamed(
       (start) => name.startsWith(start) && /^\$?\d*$/.test(name.slice(start.length)),
     );
     if (isRenamed) continue;
-    return `has a parameter ${name} (#${index}), which its generated description calls ${other}`;
+    return `has a parameter ${name} (#${index}), which is named ${other} in its generated description`;
   }
   const shape = parsed.findIndex(
     ({ isRest, hasDefault }, index) =>
@@ -356,7 +356,7 @@ function misnamed(
   );
   return shape < 0
     ? undefined
-    : `has a parameter #${shape} that is optional or a rest only in one of source and description`;
+    : `has a parameter #${shape} that is optional or a rest parameter in only one of source and description`;
 }
 
 /** The longest name that minifiers use. */
@@ -373,7 +373,7 @@ function mistyped(
       continue;
     const expected = designToken(fromGenerated(schema, $defs).type);
     if (typeof expected !== 'function' || expected === Object || expected === designType) continue;
-    return `has the type ${designType.name} at ${name ?? ''} (#${index}), and its generated description ${expected.name}`;
+    return `has the type ${designType.name} at ${name ?? ''} (#${index}), but its generated description has ${expected.name}`;
   }
   return undefined;
 }

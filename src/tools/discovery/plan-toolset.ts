@@ -85,7 +85,7 @@ export function planToolset(
   for (const name of Object.keys(description.tools ?? {}))
     if (!present.has(name))
       misfits.push(
-        misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file and is not a tool'),
+        misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file, but is not a tool'),
       );
   const warnings: AuthorFault[] = [];
   const required: string[] = [];
@@ -145,7 +145,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const misused = misuseOf(record);
   if (misused !== undefined) return { faults: [misused] };
   const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
-  const noMethod = `${decoratorOf(kind)} is used on something that is not a method`;
+  const noMethod = `${decoratorOf(kind)} is not on a method`;
   if (typeof fn !== 'function') return { faults: [{ problem: noMethod, fix: 'an ordinary method' }] };
   const place = { record, toolset };
   const own = withPublic(isRecord(said) ? said : {}, place);
@@ -196,7 +196,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
 /** The fault of a decorator on a static method, or beside another decorator. */
 function misuseOf({ isStatic, kinds = [], tool }: InheritedMethod['record']): UnplacedFault | undefined {
   if (tool === undefined)
-    return { problem: 'it is decorated as a tool and has no @Tool', fix: '@Tool(…) before the method' };
+    return { problem: 'it has decorators of a tool, but no @Tool', fix: '@Tool(…) before the method' };
   if (isStatic)
     return {
       problem: 'a static method has no instance to inject into',
@@ -204,8 +204,8 @@ function misuseOf({ isStatic, kinds = [], tool }: InheritedMethod['record']): Un
     };
   if (kinds.length < 2) return undefined;
   return {
-    problem: `it has ${kinds.toReversed().map(decoratorOf).join(' and ')}, and a method can be only one of them`,
-    fix: 'a method for each of them',
+    problem: `it has ${kinds.toReversed().map(decoratorOf).join(' and ')}, and a method can have only one of them`,
+    fix: 'a separate method for each',
   };
 }
 
@@ -262,7 +262,7 @@ function understand(
 
 function unreadable(problem: string): OrFaults<never> {
   const causes = [
-    'a decorator below @Tool has put another function in the method’s place',
+    'a decorator below @Tool has replaced the method with another function',
     'the compile target turns async methods into generators (use ES2017 or newer)',
   ];
   const fix = '@Tool next to the method, below other decorators; or @Param({ name: … }) on every parameter';
@@ -316,8 +316,8 @@ function minifiedNames(
   const isMinified = className.length <= 2 && !source.includes('\n');
   if (!isMinified || names.length === 0 || names.some((name) => name.length > 1)) return undefined;
   return {
-    problem: `a minifier seems to have named its parameters (${names.join(', ')}), and the model sees these names`,
-    fix: "npx toolwright generate, and import the file that it writes; @Param({ name: '…' }); or a minifier that keeps names",
+    problem: `a minifier seems to have renamed its parameters (${names.join(', ')}), and the model sees these names`,
+    fix: "npx toolwright generate, and import the generated file; @Param({ name: '…' }); or a minifier that preserves names",
   };
 }
 
@@ -413,7 +413,7 @@ function bindParameters(parameters: readonly ParameterFacts[]): OrFaults<MethodS
     faults.push({ problem: 'two parameters receive the context', fix: 'one context parameter' });
   if (wholes.length > 0 && (properties.length > 0 || wholes.length > 1))
     faults.push({
-      problem: 'one parameter takes the whole arguments object, and others want properties of it',
+      problem: 'one parameter receives the whole arguments object, and others receive properties of it',
       fix: 'either one @Args() parameter, or @Param on each',
     });
   const names = new Set<string>();
@@ -421,7 +421,7 @@ function bindParameters(parameters: readonly ParameterFacts[]): OrFaults<MethodS
   for (const { name } of properties) (names.has(name) ? doubled : names).add(name);
   for (const name of doubled)
     faults.push({
-      problem: `two parameters are the property "${name}"`,
+      problem: `two parameters have the property name "${name}"`,
       fix: 'different names in @Param({ name })',
     });
   if (faults.length > 0) return { ok: false, faults };
@@ -452,7 +452,7 @@ function bindToSchema(
     else
       faults.push({
         parameter: name === undefined ? `#${facts.index}` : `${name} (#${facts.index})`,
-        problem: 'the explicit schema has no property of its name',
+        problem: 'the explicit schema has no property with its name',
         fix: `@Param({ name: '…' }) with one of ${names.join(', ') || 'the properties (there are none)'}, or @Args()`,
       });
   }
@@ -478,7 +478,7 @@ function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter 
   if (records.length > 1) {
     return {
       parameter: label(facts),
-      problem: 'it has two decorators that contradict each other',
+      problem: 'it has two decorators that exclude each other',
       fix: 'one of @Param, @Args and @Context',
     };
   }
@@ -514,16 +514,16 @@ function bindProperty(facts: ParameterFacts, options: ParamOptions): BoundParame
   if (name === undefined) {
     return {
       parameter: label(facts),
-      problem: 'it has no name that can be read',
+      problem: 'its name cannot be read',
       causes: [
         'it is destructured',
         'the method is native or bound, or a decorator below @Tool has replaced it',
       ],
-      fix: "@Param({ name: '…' }), which needs no name in the source; or @Tool next to the method, below other decorators",
+      fix: "@Param({ name: '…' }), which does not depend on the source; or @Tool next to the method, below other decorators",
     };
   }
   if (name === '__proto__')
-    return { parameter: label(facts), problem: 'a property cannot be called __proto__', fix: 'another name' };
+    return { parameter: label(facts), problem: 'a property cannot be named __proto__', fix: 'another name' };
   const isRest = parsed?.isRest ?? false;
   const value = fromParameter({
     options: isRest ? restOptions(options, generated ? undefined : designType) : options,
@@ -624,5 +624,5 @@ function readerOf(binding: ArgumentBinding): Reader {
 }
 
 const ARGS = optionTable<ArgsOptions>('@Args', {
-  groups: listOf(TEXT, "a list of class-validator’s groups: ['create']"),
+  groups: listOf(TEXT, "a list of groups of class-validator: ['create']"),
 });

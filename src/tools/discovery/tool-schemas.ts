@@ -83,15 +83,15 @@ function fromSource(source: SchemaSource, what: string, faults: UnplacedFault[])
 export function objectFaults(schema: JsonSchema): readonly UnplacedFault[] {
   if (describesObject(schema, schema)) return [];
   const fix = "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })";
-  return [{ problem: 'its `parameters` describe no object', fix }];
+  return [{ problem: 'its `parameters` do not describe an object', fix }];
 }
 
 /** The faults of a tool with text input whose parameters are not a single string. */
 export function textInputFaults({ type = 'object', properties = {} }: JsonSchema): readonly UnplacedFault[] {
   const [first, ...others] = Object.values(properties);
   if (type === 'object' && others.length === 0 && first?.type === 'string') return [];
-  const problem = "its `input` is 'text', and its parameters are not one string alone";
-  return [{ problem, fix: "exactly one parameter, of the type string; or no `input: 'text'`" }];
+  const problem = "its `input` is 'text', but it does not have exactly one string parameter";
+  return [{ problem, fix: "exactly one parameter of type string; or leave out `input: 'text'`" }];
 }
 
 const OBJECT_KEYWORDS = ['properties', 'additionalProperties', 'patternProperties', 'required'];

@@ -86,20 +86,20 @@ function buildModel(target: ClassType, groups: readonly string[]): ClassModelRes
   if (decorated.length === 0)
     faults.push({
       property: '',
-      problem: `nothing is known of the properties of class ${target.name}`,
+      problem: `the properties of class ${target.name} are unknown`,
       causes: [
         'no property of the class has a decorator',
         'its decorators come from a second copy of class-validator or class-transformer',
-        'it is a mapped type (PartialType, PickType, …) of a class with nothing but @Param: mapped types keep only properties with a decorator of class-validator, of class-transformer or @ApiProperty',
+        'it is a mapped type (PartialType, PickType, …) of a class with nothing but @Param: mapped types contain only properties with a decorator of class-validator, of class-transformer or @ApiProperty',
       ],
       fix: '@Param, or a decorator of class-validator, on every property of the class',
     });
   if (rules.size > 0 && isOutOfReach())
     faults.push({
       property: '',
-      problem: `the class-validator that class ${target.name} was declared with is in a bundle, where it cannot be reached`,
+      problem: `the class-validator of class ${target.name} is inside a bundle, where it cannot be accessed`,
       fix: isBundled()
-        ? "import 'toolwright/dto' before the class, so that the bundle provides it"
+        ? "import 'toolwright/dto' before the class, which makes it accessible"
         : 'class-validator, class-transformer and toolwright in the bundle, or all of them external',
     });
   if (faults.length > 0) return { ok: false, faults };

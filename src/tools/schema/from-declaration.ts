@@ -173,7 +173,7 @@ export function fromProperty(decorated: DecoratedProperty): PropertyResult {
   return {
     ok: true,
     disagreement: disagrees
-      ? `its type is ${typeName(type)}, and its class-validator rules are for ${own.hint}`
+      ? `its type is ${typeName(type)}, but its class-validator rules are for ${own.hint}`
       : undefined,
     remaining,
     property: {
@@ -541,7 +541,7 @@ function fromSource(source: SchemaSource, option: SchemaOption): TypeResult {
 }
 
 function unheard(option: string, beside: string, fix: string): TypeFault {
-  const problem = `its \`${option}\` is ignored beside its \`${beside}\`, which defines the value`;
+  const problem = `its \`${option}\` is ignored, because its \`${beside}\` defines the value`;
   return { ok: false, problem, fix };
 }
 
@@ -626,7 +626,7 @@ const PARAM = optionTable<ParamOptions>(
     schema: ANY_VALUE,
     title: TEXT,
     format: TEXT,
-    pattern: { accepts: TEXT.accepts, fix: 'the expression’s source, a string' },
+    pattern: { accepts: TEXT.accepts, fix: 'the source of the expression as a string' },
     minLength: WHOLE,
     maxLength: WHOLE,
     minimum: NUMBER,
@@ -734,11 +734,11 @@ const BOUNDED: Readonly<Record<string, string>> = {
 function insteadOf(name: string, types: readonly string[]): string {
   const of = KEYWORDS.get(name)?.of;
   if (types.includes('array') && (of === 'string' || of === 'number'))
-    return `items: { type: '${of}', ${name}: … }, which is said of the items`;
+    return `items: { type: '${of}', ${name}: … }, for the items`;
   const [side] = /min|max/i.exec(name.toLowerCase()) ?? [];
   const meant = types.flatMap((type) => (side && BOUNDED[type] ? `${side}${BOUNDED[type]}` : []));
   if (meant.length === 0) return `no \`${name}\``;
-  return `${meant.map((keyword) => `\`${keyword}\``).join(' or ')} in the place of \`${name}\``;
+  return `${meant.map((keyword) => `\`${keyword}\``).join(' or ')} instead of \`${name}\``;
 }
 
 /** The JSON types of a value; `undefined` if any type is possible. */

@@ -70,12 +70,12 @@ function readStandardSchema(standard: StandardSchema): ReadSchema {
       fix:
         vendor === 'zod' && /\bDate\b/.test(message)
           ? 'z.iso.datetime().transform((text) => new Date(text))'
-          : 'types that JSON has, or JSON Schema itself',
+          : 'types that JSON Schema can describe, or JSON Schema itself',
     };
   }
   return {
     ok: false,
-    problem: `is a Standard Schema (${vendor}) that gives no JSON Schema`,
+    problem: `is a Standard Schema (${vendor}) without a JSON Schema`,
     fix: 'a schema with `~standard.jsonSchema` (zod 4, arktype, valibot with @valibot/to-json-schema), or JSON Schema itself',
   };
 }
@@ -153,12 +153,12 @@ export function unloadedParts(schema: object): UnplacedFault | undefined {
     return {
       problem: `is undefined at ${listed(missing)}`,
       causes: UNLOADED_SCHEMA,
-      fix: 'the schema in a file of its own; or no such key where it has nothing to say',
+      fix: 'the schema in its own file; or leave out the key',
     };
   if (functions.length === 0) return undefined;
   return {
-    problem: `is a function at ${listed(functions)}, of which JSON shows nothing`,
-    fix: "what JSON Schema says there: { type: 'number' } and not { type: () => Number }",
+    problem: `is a function at ${listed(functions)}, which JSON cannot contain`,
+    fix: "JSON Schema at that place: { type: 'number' }, not { type: () => Number }",
   };
 }
 

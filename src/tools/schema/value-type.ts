@@ -269,13 +269,14 @@ const FIX =
   '@Param({ type: () => X }), items: () => X for an array, enum: [...] for a union of literals, ' +
   'or schema: {...}';
 
-const GENERATE = '`npx toolwright generate` writes it from the types, and the application imports the file';
+const GENERATE =
+  '`npx toolwright generate` reads it from the types; import the generated file in the application';
 const UNTYPED = 'it has no type annotation: write one';
 const TYPE_IMPORT = 'the class is imported with `import type`';
 /** The likeliest cause of a type that is not known. */
 export const NO_METADATA =
   'the build tool emits no decorator metadata (esbuild, tsx, or `emitDecoratorMetadata` is off): run ' +
-  '`npx toolwright generate` and import the file that it writes';
+  '`npx toolwright generate` and import the generated file';
 const CYCLE = 'the class was not loaded yet, because two files import each other';
 
 /** The possible causes of metadata without a type, likeliest first. A function, so that bundles can omit the texts. */
@@ -290,9 +291,9 @@ function causesOf(found: unknown): readonly string[] {
         `the metadata of ${found === Array ? 'an array' : 'a Set or Map'} does not contain the types of its items: ${GENERATE}`,
       ];
     case Function:
-      return [TYPE_IMPORT, 'the type is a function, which JSON cannot carry'];
+      return [TYPE_IMPORT, 'the type is a function, which JSON cannot represent'];
     case Promise:
-      return ['the type is a promise, which JSON cannot carry'];
+      return ['the type is a promise, which JSON cannot represent'];
     case BigInt:
       return ['JSON has no bigint'];
     case Symbol:
@@ -311,7 +312,7 @@ export function unknownType(found: unknown): TypeFault {
   const place = found === undefined ? 'there is no metadata' : named;
   return {
     ok: false,
-    problem: `its type is not known (${place})`,
+    problem: `its type is unknown (${place})`,
     causes: causesOf(found),
     fix: FIX,
   };
@@ -324,7 +325,7 @@ export function emptyReference(cause?: unknown): TypeFault {
     ok: false,
     problem: `its type reference ${detail}`,
     causes: ['two files import each other, and the class was not loaded yet', TYPE_IMPORT],
-    fix: 'type: () => X, with X imported as a value and the import cycle broken',
+    fix: 'type: () => X, with X imported as a value and without the import cycle',
   };
 }
 

@@ -66,7 +66,7 @@ export class EmbeddedTools {
   ): Promise<readonly Float32Array[]> {
     const vectors = await this.#embedder.embed(texts, about);
     if (vectors.length !== texts.length)
-      throw new Error(`the embedder gave ${vectors.length} vectors for ${texts.length} texts`);
+      throw new Error(`the embedder returned ${vectors.length} vectors for ${texts.length} texts`);
     return vectors.map((vector) => {
       const length = Math.hypot(...vector) || 1;
       return Float32Array.from(vector, (part) => part / length);

@@ -347,7 +347,7 @@ describe('createAgent: invalid options', () => {
       createAgent({ provider: provider(), model: 'm', ...options } as never);
     const unpriced = "createAgent: budget.prices: there is no price for the model 'm'";
     const unkept =
-      'createAgent: budget.store: a budget of a conversation or a key is stored, and no store is set';
+      'createAgent: budget.store: a budget of a conversation or a key needs a store, and none is set';
     expect(await faultsOf(made({ budget: { cost: 1 }, toolboxes: ['fils'] }))).toEqual([
       unpriced,
       expect.stringContaining("there is no toolbox 'fils'"),
@@ -394,7 +394,7 @@ describe('createAgent: invalid options', () => {
     await expect(made).rejects.not.toThrow('another toolboxes');
     const store = { sqlite: { path: join(nowhere, 'a.sqlite') } };
     await expect(createAgent({ ...MODEL, provider: provider(), store })).rejects.toThrow(
-      'Write instead: path: an SQLite file, or a new file in a folder that exists',
+      'Write instead: path: an SQLite file, or a new file in an existing folder',
     );
     const mcp = { shop: { command: join(nowhere, 'server') } };
     await expect(createAgent({ ...MODEL, provider: provider(), mcp })).rejects.toThrow(

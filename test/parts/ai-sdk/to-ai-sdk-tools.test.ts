@@ -218,7 +218,7 @@ describe('toAiSdkTools with generateText', () => {
     const model = modelCalling(['book', {}]);
     await generate(model, toAiSdkTools(registryOf(book)));
     expect(told(model)).toEqual([
-      { type: 'error-text', value: "The call of 'book' waits for an answer, and nobody can give it here." },
+      { type: 'error-text', value: "The call of 'book' waits for an answer, which cannot be given here." },
     ]);
   });
 
@@ -401,7 +401,7 @@ describe('toAiSdkTools and approvals', () => {
     await generate(model, toAiSdkTools(registryOf(refund)), forgetful);
     expect(refunds).toEqual([]);
     expect(told(model)).toEqual([
-      { type: 'error-text', value: "The call of 'refund' waits for an answer, and nobody can give it here." },
+      { type: 'error-text', value: "The call of 'refund' waits for an answer, which cannot be given here." },
     ]);
     const trusted = toAiSdkTools(registryOf(refund), {}, { approvals: 'application' });
     await generate(modelCalling(['refund', { cents: 500 }]), trusted, forgetful);

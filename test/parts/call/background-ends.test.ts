@@ -39,7 +39,7 @@ function calledBack(more: Partial<ToolDefinition> = {}) {
   return { tool, callBack: (text: string) => callback(undefined, toolResult(text)) };
 }
 
-const IGNORED = 'A completion came for a call that was completed or aborted before; it is ignored';
+const IGNORED = 'A completion came for a call that was already completed or aborted; it is ignored';
 
 describe('a time limit of background work', () => {
   test('is that of the tool: the work completes as timed out and its signal is aborted', async () => {
@@ -50,7 +50,7 @@ describe('a time limit of background work', () => {
     expect(calls.heard).toMatchObject([
       {
         forLLM:
-          "The tool 'mail' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+          "The tool 'mail' timed out after 5 ms. It had begun, and its effects are unknown: find out, or ask, before you call it again.",
         error: { name: 'ToolTimedOut', code: 507 },
       },
     ]);
@@ -87,8 +87,8 @@ describe('a time limit of background work', () => {
     ]);
     expect(second.contexts).toHaveLength(1);
     expect(calls.heard.map(({ forLLM }) => forLLM)).toEqual([
-      "The tool 'first' timed out after 400 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
-      "The tool 'second' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+      "The tool 'first' timed out after 400 ms. It had begun, and its effects are unknown: find out, or ask, before you call it again.",
+      "The tool 'second' timed out after 5 ms. It had begun, and its effects are unknown: find out, or ask, before you call it again.",
     ]);
   });
 

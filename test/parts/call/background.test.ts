@@ -218,7 +218,7 @@ describe('nested and repeated', () => {
       }),
     });
     await calls.call('mail');
-    expect(() => context?.background(() => 'late')).toThrow('is answered already');
+    expect(() => context?.background(() => 'late')).toThrow('has ended already');
     expect(calls.events).toEqual([]);
   });
 

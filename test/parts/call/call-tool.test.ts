@@ -105,7 +105,7 @@ describe('the pipeline of a call', () => {
     const parameters = { type: 'object', properties: { id: { type: 'string' } } };
     const tool = plainTool(() => 'gone', { parameters, annotations: { destructive: true } });
     expect((await call(tool, { id: 'a', all: true })).result.forLLM).toBe(
-      "Validation failed for tool 'work':\n  - all: is not a known property, and this tool takes no others\n" +
+      "Validation failed for tool 'work':\n  - all: is not a known property, and this tool accepts no others\n" +
         'Received: {"id":"a","all":true}',
     );
     expect((await call(tool, { id: 'a' })).result.forLLM).toBe('gone');
@@ -167,8 +167,7 @@ describe('the pipeline of a call', () => {
     });
   });
 
-  const unknown =
-    'had begun, and nobody knows what of it was done: check that, or ask, before you call it again.';
+  const unknown = 'had begun, and its effects are unknown: find out, or ask, before you call it again.';
   const givingUp: ToolDefinition['execute'] = (_args, { signal }) =>
     new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
   test.each<[string, Partial<ToolDefinition>, string]>([

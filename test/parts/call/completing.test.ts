@@ -116,7 +116,7 @@ describe('background work with a listener', () => {
     expect(lines).toContainEqual(
       expect.objectContaining({
         level: 'warn',
-        message: 'A completion came for a call that was completed or aborted before; it is ignored',
+        message: 'A completion came for a call that was already completed or aborted; it is ignored',
       }),
     );
   });

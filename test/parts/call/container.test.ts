@@ -73,6 +73,6 @@ describe('the container of a call', () => {
     expect((await call(tool, { scope: { container } })).result.forLLM).toBe('from the request');
     expect(events).toEqual([]);
     const bare = plainTool((_args, context) => context.resolve('a'));
-    expect((await call(bare)).result.forLLM).toContain('give one in the scope: { container }');
+    expect((await call(bare)).result.forLLM).toContain('set one in the scope: { container }');
   });
 });

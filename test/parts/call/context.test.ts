@@ -95,7 +95,7 @@ describe('the context of a call', () => {
     await runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'Go' }]);
     await expect(context.ask({ message: 'Sure?' })).rejects.toMatchObject({
       code: 511,
-      message: expect.stringContaining('has been answered already'),
+      message: expect.stringContaining('after its call has ended'),
     });
   });
 

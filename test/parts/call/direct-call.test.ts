@@ -135,7 +135,7 @@ describe('ToolRegistry.execute', () => {
     const unlimited = new ToolRegistry().register(hanging);
     for (const args of [{ n: 1 }, { n: 2 }]) {
       expect((await limited.execute('it', args)).forLLM).toBe(
-        "The tool 'it' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+        "The tool 'it' timed out after 5 ms. It had begun, and its effects are unknown: find out, or ask, before you call it again.",
       );
       const call = unlimited.executeWithContext('it', args, { signal: controller.signal });
       setImmediate(() => controller.abort());

@@ -39,7 +39,7 @@ describe('a completion of a call that was not started', () => {
     complete('meant for the second call');
     await turn();
     expect(completions).toEqual([]);
-    expect(lines.at(-1)?.message).toBe('A completion came for a call that has its answer; it is ignored');
+    expect(lines.at(-1)?.message).toBe('A completion came for a call that has ended; it is ignored');
   });
 
   test('is ignored if the call timed out', async () => {

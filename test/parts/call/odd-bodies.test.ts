@@ -118,7 +118,7 @@ describe('async iterables', () => {
     });
     expect(run.status).toBe('completed');
     expect(answers(run)).toEqual([
-      "The tool 'work' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+      "The tool 'work' timed out after 5 ms. It had begun, and its effects are unknown: find out, or ask, before you call it again.",
     ]);
   });
 });

@@ -64,7 +64,7 @@ describe('repaired types', () => {
 
 describe('repaired JSON', () => {
   const broken = '{"n": 5,}';
-  const REFUSED = 'the arguments are not valid JSON object, and this tool takes none that had to be repaired';
+  const REFUSED = 'the arguments are not a valid JSON object, and this tool accepts no repaired arguments';
 
   test('runs by default, and the repair is recorded', async () => {
     expect(await send(broken)).toMatchObject({

@@ -71,7 +71,7 @@ describe('a tool that asks to be called again', () => {
       },
     });
     expect((await new ToolRegistry().register(shy).execute('find', { n: 1 })).forLLM).toBe(
-      "The tool 'find' cannot use this call, and did not say why. Call it again with other arguments.",
+      "The tool 'find' cannot use this call and gave no reason. Call it again with other arguments.",
     );
   });
 

@@ -29,7 +29,7 @@ describe('timeouts', () => {
     expect(record.status).toBe('timed_out');
     expect(result).toMatchObject({
       forLLM:
-        "The tool 'work' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+        "The tool 'work' timed out after 5 ms. It had begun, and its effects are unknown: find out, or ask, before you call it again.",
       isError: true,
       error: { name: 'ToolTimedOut', code: 507 },
     });
@@ -76,7 +76,7 @@ describe('timeouts', () => {
   test('the limit of the tool overrides that of the run', async () => {
     const { result } = await call(plainTool(never, { timeoutMs: 5 }), { toolTimeoutMs: 60_000 });
     expect(result.forLLM).toBe(
-      "The tool 'work' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+      "The tool 'work' timed out after 5 ms. It had begun, and its effects are unknown: find out, or ask, before you call it again.",
     );
   });
 
@@ -112,7 +112,7 @@ describe('timeouts', () => {
     expect(updates).toEqual([]);
     expect(lines.at(-1)).toMatchObject({
       level: 'warn',
-      message: 'A tool ended after its call had been answered',
+      message: 'A tool ended after its call had ended',
       fields: { how: 'returned' },
     });
   });
@@ -138,7 +138,7 @@ describe('timeouts', () => {
     const broken = () => {
       throw new Error('broken');
     };
-    expect(await late(broken)).toEqual([...told, 'A tool ended after its call had been answered']);
+    expect(await late(broken)).toEqual([...told, 'A tool ended after its call had ended']);
   });
 
   test('an abort after the timeout does not end a call again', async () => {

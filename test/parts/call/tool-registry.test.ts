@@ -37,7 +37,7 @@ describe('registering', () => {
     expect(message).toContain('it cannot be executed');
     expect(message).toContain('register(a tool without a name): it has no name');
     expect(message).toContain('it is not a tool');
-    expect(message).toContain('register(Shop): it is a class and not a tool');
+    expect(message).toContain('register(Shop): it is a class, not a tool');
     expect(tools.count()).toBe(0);
   });
 

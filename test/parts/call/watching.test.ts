@@ -91,7 +91,7 @@ test('ToolRegistry.watch stops with the returned function and allows one watcher
   const seen: unknown[] = [];
   const end = tools.watch(watcher(seen));
   expect(() => tools.watch(watcher(seen))).toThrow(ToolDeclarationError);
-  expect(() => tools.view().watch(watcher(seen))).toThrow('the registry is watched already');
+  expect(() => tools.view().watch(watcher(seen))).toThrow('the registry already has an inspector');
   end();
   await tools.execute('add', { a: 1, b: 2 });
   expect(seen).toEqual([]);

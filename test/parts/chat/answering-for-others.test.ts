@@ -90,7 +90,7 @@ describe('createChatHandler with mayAnswer', () => {
     const byOwner = await ask(url, 'u1', approvedIn(own.message));
     expect(byOwner.status).toBe(403);
     expect(await byOwner.json()).toMatchObject({
-      error: { message: expect.stringMatching(/only by somebody else than the owner of the run/) },
+      error: { message: expect.stringMatching(/only by a user who is not the owner of the run/) },
     });
     expect(ran).toEqual([]);
 

@@ -124,7 +124,7 @@ test.each(PROTOCOLS)(
     const { post, ran, conversations } = await waiting(protocol, 'pay');
     const both = await Promise.all([post({ approved: true }), post({ approved: false })]);
     const late = both.filter(
-      ({ status, text }) => status === 409 || /answered already|answers-refused/.test(text),
+      ({ status, text }) => status === 409 || /already answered|answers-refused/.test(text),
     );
     expect(late).toHaveLength(1);
     expect(await conversations.idle('c1')).toMatchObject({ status: 'idle', inbox: [] });

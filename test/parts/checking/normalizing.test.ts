@@ -52,22 +52,22 @@ describe('ToolRegistry.invoke: unknown keys', () => {
       "Validation failed for tool 'search':",
       '  - id: is required',
       '  - limit: must be integer',
-      '  - evil: is not a known property, and this tool takes no others',
-      '  - item.worse: is not a known property, and this tool takes no others',
+      '  - evil: is not a known property, and this tool accepts no others',
+      '  - item.worse: is not a known property, and this tool accepts no others',
     ]);
   });
 
   test('of a destructive tool are reported once if the schema also forbids them', () => {
     expect(toldFaults({ ...schema, additionalProperties: false }, { id: 'a', evil: 1 }, true)).toEqual([
       "Validation failed for tool 'search':",
-      '  - evil: is not a known property, and this tool takes no others',
+      '  - evil: is not a known property, and this tool accepts no others',
     ]);
   });
 
   test('of a destructive tool are also errors in an object that was sent as text', () => {
     expect(toldFaults(schema, { id: 'a', item: '{"sku":"s","worse":2}' }, true)).toEqual([
       "Validation failed for tool 'search':",
-      '  - item.worse: is not a known property, and this tool takes no others',
+      '  - item.worse: is not a known property, and this tool accepts no others',
     ]);
   });
 

@@ -61,8 +61,8 @@ describe('ToolRegistry.invoke reads arguments:', () => {
   });
 
   test.each([
-    ['```json\n{"a": 1}\n```', 'took the JSON object out of the text around it'],
-    ['Here you are: {"a": 1} Anything else?', 'took the JSON object out of the text around it'],
+    ['```json\n{"a": 1}\n```', 'removed the text around the JSON object'],
+    ['Here you are: {"a": 1} Anything else?', 'removed the text around the JSON object'],
     ['{"a": 1,}', 'repaired the JSON'],
     ['{a: 1}', 'repaired the JSON'],
     ["{'a': 1}", 'repaired the JSON'],

@@ -106,7 +106,7 @@ test('all errors of a schema are reported with their paths', () => {
     "properties.a.type is 'strnig'",
   ]);
   expect(at({ anyOf: [{}, { minLength: -1 }] })).toEqual(['anyOf.1.minLength is -1']);
-  expect(at({ nullable: true })).toEqual(['nullable has no `type` beside it']);
+  expect(at({ nullable: true })).toEqual(['nullable has no `type` next to it']);
   expect(at({ type: 'string', nullable: true })).toEqual([]);
   expect(at({ else: { $ref: '#/nowhere' }, $defs: { unused: { $ref: '#/nowhere' } } })).toEqual([]);
   expect(at({ enum: [] })).toEqual(['enum is []']);

@@ -71,7 +71,7 @@ describe('toolwright list', () => {
   test('shows where each tool’s schema comes from, and its size', async () => {
     const { code, out, error } = await runCommand(['list', 'listed-tools.ts'], FIXTURES);
     expect(code).toBe(0);
-    expect(error).toContain('ListedTools.gone: it is described by a generated file and is not a tool');
+    expect(error).toContain('ListedTools.gone: it is described by a generated file, but is not a tool');
     const rows = out.split('\n').map((line) => line.split(/\s{2,}/));
     expect(rows.slice(1, 6).map(([tool, method, origin]) => [tool, method, origin])).toEqual([
       ['generated', 'ListedTools.generated', 'generated'],

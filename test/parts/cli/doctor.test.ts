@@ -391,7 +391,7 @@ describePostgres('toolwright doctor over PostgreSQL', (service) => {
     const url = new URL(service.url);
     url.searchParams.set('schema', service.newName());
     expect(await problemsIn(project, '--store', url.href)).toEqual([
-      expect.stringMatching(/There is no schema .*start a worker or the application first/),
+      expect.stringMatching(/There is no schema .*first start a worker or the application/),
     ]);
   });
 });

@@ -421,7 +421,7 @@ function testRuns(): void {
 
   test('an empty list of answers is refused, and the run stays suspended', async () => {
     const [first = ''] = await suspend();
-    const refused = { code: 514, message: expect.stringMatching(/^No answer to run 'r1' was given: /) };
+    const refused = { code: 514, message: expect.stringMatching(/^No answer to run 'r1' was given\. /) };
     await expect(answerStoredRun({ store, runId: 'r1' }, [], { owner: 'u1' })).rejects.toMatchObject(refused);
     expect((await store.read('r1'))?.state).toMatchObject({ pending: [{ id: first }, {}] });
   });
@@ -454,7 +454,7 @@ function testRuns(): void {
     const given = [{ id: first, approved: true }];
     await expect(answerStoredRun({ store, runId: 'r1' }, given, { owner: 'u1' })).rejects.toMatchObject({
       code: 527,
-      message: expect.stringContaining("Run 'r1' is not suspended: it was answered already, or "),
+      message: expect.stringContaining("Run 'r1' is not suspended: it was already answered, or "),
     });
     const provider = new ScriptedProvider([{ content: 'Done' }]);
     await recoverRuns({ store, config: { ...config(), provider } });
@@ -498,14 +498,14 @@ function testRuns(): void {
       answer('c1.1', first, '--refuse', '--by', 'clerk 8'),
     );
     const told =
-      /^1 toolwright: c1\.1 waits for no answer to '\S+': it was answered already, by "clerk [78]"\n$/;
+      /^1 toolwright: c1\.1 is not waiting for an answer to '\S+': it was already answered, by "clerk [78]"\n$/;
     expect(said).toEqual({ taken: 1, refused: [expect.stringMatching(told)] });
     expect((await asking.snapshot('c1'))?.inbox).toHaveLength(1);
     const third = await answer('c1.1', first, '--refuse', '--by', 'clerk 9');
     expect(`${third.code} ${third.error}`).toMatch(told);
     await asking.answer('c1', [{ id: second, approved: false }], { answeredBy: 'the shop' });
     const fourth = await answer('c1.1', second, '--approve');
-    expect(fourth.error).toContain('it was answered already, by "the shop"');
+    expect(fourth.error).toContain('it was already answered, by "the shop"');
     const answering = new Conversations({ store, config: given, pollMs: 20 });
     for await (const { event } of answering.events('c1')) if (event.type === 'turn-end') break;
     await answering.close();
@@ -542,7 +542,7 @@ function testRuns(): void {
     const wrong = ['--to', view?.pending[0]?.id ?? '', '--value', '99'];
     expect(await runs('answer', 'c1.1', ...wrong)).toMatchObject({
       code: 1,
-      error: expect.stringMatching(/^[^\n]*an approval is answered by[^\n]*\n$/),
+      error: expect.stringMatching(/^[^\n]*the answer to an approval must be[^\n]*\n$/),
     });
     const edited = ['--to', view?.pending[0]?.id ?? '', '--approve', '--arguments', '{"sku":"C3"}'];
     expect((await runs('answer', 'c1.1', ...edited)).error).toContain('--module');
@@ -600,7 +600,7 @@ function testRuns(): void {
     const told = await running;
     expect(told).toMatchObject({ code: 517 });
     expect(String(told)).toContain(
-      "Run 'r1' has ended (aborted) elsewhere. The run was aborted: the shop is closed",
+      "Run 'r1' has ended (aborted) in another process. The run was aborted: the shop is closed",
     );
   });
 
@@ -691,7 +691,7 @@ describePostgres('toolwright runs', (service) => {
     expect(await runCommand(['runs', 'list', '--store', schemaAt(service, schema)], tmpdir())).toEqual({
       code: 1,
       out: '',
-      error: expect.stringMatching(/^toolwright: --store: The schema '\w+' is of version 999, [^\n]+\n$/),
+      error: expect.stringMatching(/^toolwright: --store: The schema '\w+' has version 999, [^\n]+\n$/),
     });
   });
 
@@ -739,7 +739,7 @@ describePostgres('toolwright runs', (service) => {
       out: '',
       error: expect.stringMatching(
         new RegExp(
-          `^toolwright: --store: The schema '${schema}' is of version ${latest - 1}, [^\\n]+ needs ${latest}: start a worker [^\\n]+\\n$`,
+          `^toolwright: --store: The schema '${schema}' has version ${latest - 1}, [^\\n]+ needs ${latest}: start a worker [^\\n]+\\n$`,
         ),
       ),
     });
@@ -762,7 +762,7 @@ test('toolwright runs over SQLite reports tables of a newer version in one line'
   expect(await runCommand(['runs', 'list', '--store', 'runs.sqlite'], folder)).toEqual({
     code: 1,
     out: '',
-    error: expect.stringMatching(/^toolwright: --store: [^\n]+ kept in version 999 [^\n]+\n$/),
+    error: expect.stringMatching(/^toolwright: --store: [^\n]+ has version 999, [^\n]+\n$/),
   });
   rmSync(folder, { recursive: true });
 });
@@ -778,7 +778,7 @@ test('toolwright runs creates no tables in another program’s SQLite file, and 
   const before = readFileSync(path);
   expect(await ask()).toEqual(
     refused(
-      `'${path}' has no tables of toolwright: name the file of the application, or start a worker or the application first, which makes them.`,
+      `'${path}' has no tables of toolwright: name the file of the application, or first start a worker or the application, which creates them.`,
     ),
   );
   expect(readFileSync(path).equals(before)).toBe(true);
@@ -790,7 +790,7 @@ test('toolwright runs creates no tables in another program’s SQLite file, and 
   database.exec('UPDATE toolwright_schemas SET version = 2');
   expect(await ask()).toEqual(
     refused(
-      `The runs in '${path}' are kept in version 2, and this version of toolwright needs 4: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
+      `The schema of '${path}' has version 2, and this version of toolwright needs 4: start a worker or the application with this version, which migrates the tables, or use the version of toolwright that created them.`,
     ),
   );
   expect(database.prepare('SELECT version FROM toolwright_schemas').all()).toEqual([{ version: 2 }]);

@@ -59,7 +59,7 @@ describe('inspecting the dependencies of a toolset', () => {
       ) {}
     }
     expect(problems(fresh(), Tools)).toEqual([
-      "nothing provides parameter #1 ('database') of Tools(Service, ?)",
+      "there is no provider for parameter #1 ('database') of Tools(Service, ?)",
     ]);
   });
 
@@ -77,7 +77,7 @@ describe('inspecting the dependencies of a toolset', () => {
       constructor(readonly service: Service) {}
     }
     expect(problems(fresh(), Tools)).toEqual([
-      "nothing provides parameter #0 ('database') of Store(?) (Tools → Service → Store)",
+      "there is no provider for parameter #0 ('database') of Store(?) (Tools → Service → Store)",
     ]);
   });
 
@@ -90,7 +90,7 @@ describe('inspecting the dependencies of a toolset', () => {
       constructor(readonly settings: Settings) {}
     }
     const [fault] = toolsetHost(fresh()).inspect({ class: Tools });
-    expect(fault?.problem).toBe('nothing provides parameter #0 (Object) of Tools(?)');
+    expect(fault?.problem).toBe('there is no provider for parameter #0 (Object) of Tools(?)');
     expect(fault?.causes).toContain('the type is an interface, a union or a primitive');
     expect(fault?.fix).toContain('@inject(TOKEN)');
   });
@@ -99,7 +99,7 @@ describe('inspecting the dependencies of a toolset', () => {
     class Plain {
       constructor(readonly url: string) {}
     }
-    expect(problems(fresh(), Plain)).toEqual(['Plain(?) needs arguments, and their types are not known']);
+    expect(problems(fresh(), Plain)).toEqual(['Plain(?) needs arguments, but their types are unknown']);
   });
 
   test('accepts a circular dependency with delay', () => {
@@ -137,7 +137,7 @@ describe('a singleton that depends on a scoped class', () => {
 
   test('is refused with the path to it', () => {
     expect(problems(fresh(), Tools)).toEqual([
-      'the singleton Tools would keep the scoped RequestState of its first call forever (Tools → Middle → RequestState)',
+      'the singleton Tools would hold the scoped RequestState of its first call forever (Tools → Middle → RequestState)',
     ]);
   });
 
@@ -155,7 +155,7 @@ describe('a singleton that depends on a scoped class', () => {
       constructor(readonly cache: Cache) {}
     }
     expect(problems(fresh(), ScopedTools, 'scoped')).toEqual([
-      'the singleton Cache would keep the scoped RequestState of its first call forever (ScopedTools → Cache → Middle → RequestState)',
+      'the singleton Cache would hold the scoped RequestState of its first call forever (ScopedTools → Cache → Middle → RequestState)',
     ]);
   });
 });

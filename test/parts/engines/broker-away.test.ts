@@ -123,7 +123,7 @@ describe.each([
     (queue: string) => pgBossEngine({ connection: 'postgres://shop@127.0.0.1:1/shop', queue }),
   ],
 ])('a process that only enqueues, whose %s is unreachable', (_, name, open) => {
-  const line = `${name} does not answer, and background work waits until it does: connect ECONNREFUSED 127.0.0.1:1`;
+  const line = `${name} does not answer; background work waits until it does: connect ECONNREFUSED 127.0.0.1:1`;
   const tools = [defineTool({ name: 'mail', description: 'Mails', background: true, execute: () => 'sent' })];
   const config = () => ({
     provider: new ScriptedProvider([
@@ -196,7 +196,7 @@ describe('a process whose engine lacks a package', () => {
     const args = ['--import', hidePackage('ioredis'), '--input-type=module', '--eval', program];
     const { stderr } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });
     expect(stderr).toMatch(
-      /^toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 does not answer, and background work waits until it does: [^\n]*'ioredis'[^\n]*\n$/,
+      /^toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 does not answer; background work waits until it does: [^\n]*'ioredis'[^\n]*\n$/,
     );
   });
 });
@@ -323,7 +323,7 @@ describeRedis('runJobs whose Redis is unreachable', ({ url, newName }) => {
     await count(1);
     await pause(500);
     expect(heard).toEqual([
-      `${place} does not answer, and background work waits until it does: connect ECONNREFUSED 127.0.0.1:${redis.connection.port}`,
+      `${place} does not answer; background work waits until it does: connect ECONNREFUSED 127.0.0.1:${redis.connection.port}`,
     ]);
     await redis.comeBack();
     const runner = await beginning;
@@ -358,7 +358,7 @@ describeRedis('runJobs whose Redis is unreachable', ({ url, newName }) => {
     await pause(2_000);
     const place = "BullMQ, queue '\\w+' in Redis at [\\d.:]+";
     expect(written.mock.calls).toEqual([
-      [expect.stringMatching(`^toolwright: ${place} does not answer, .*: connect ECONNREFUSED `)],
+      [expect.stringMatching(`^toolwright: ${place} does not answer; .*: connect ECONNREFUSED `)],
     ]);
     expect(heard).toEqual([expect.stringMatching(`^${place}: connect ECONNREFUSED `)]);
     await redis.comeBack();
@@ -414,7 +414,7 @@ describePostgres('pgBossEngine whose PostgreSQL is unreachable', ({ url, newName
     await engine.close();
     postgres.leave();
     const place = new RegExp(
-      `^pg-boss, queue '${queue}' in PostgreSQL at [^:@]+:\\d+/\\w+ (does not answer, .*: |answers again$)`,
+      `^pg-boss, queue '${queue}' in PostgreSQL at [^:@]+:\\d+/\\w+ (does not answer; .*: |answers again$)`,
     );
     expect(heard).toEqual([expect.stringMatching(place), expect.stringMatching(place)]);
   });

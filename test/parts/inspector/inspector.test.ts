@@ -248,7 +248,7 @@ describe('access to an inspector', () => {
   test('inspector.close stops watching, so that another inspector can start', async () => {
     const tools = shop();
     const { inspector } = await open(tools);
-    expect(() => createInspector(tools)).toThrow('watched already');
+    expect(() => createInspector(tools)).toThrow('already has an inspector');
     await inspector.close();
     await open(tools);
   });
@@ -347,7 +347,7 @@ describe('warnings about tools', () => {
     expect((await warningsOf(tool('one', properties))).first).toEqual([
       'Without a description: size.',
       'Any value or any keys are allowed, so models have to guess: any, keys, list[].',
-      'parameters.properties.day.format is dat, which nobody checks.',
+      'parameters.properties.day.format is dat, which is not checked.',
     ]);
   });
 
@@ -645,7 +645,7 @@ describe('two answers to a conversation', () => {
       post('answers', { runId: 'c1.1', answers: [{ id, approved }], goesOn: 'conversation' });
     const told = {
       code: 400,
-      error: `c1.1 waits for no answer to '${id}': it was answered already, by {"inspector":true}`,
+      error: `c1.1 is not waiting for an answer to '${id}': it was already answered, by {"inspector":true}`,
     };
     const said = await Promise.all([give(true), give(false)]);
     expect(said.toSorted((one, other) => one.code - other.code)).toEqual([{ code: 200 }, told]);

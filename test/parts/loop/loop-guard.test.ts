@@ -5,7 +5,7 @@ import { answers, numberTool, runScript } from './run-script.js';
 
 const call = (name: string, n: unknown = 1) => ({ name, arguments: { n } as never });
 const message = (...names: string[]) => ({ toolCalls: names.map((name) => call(name)) });
-const told = (times: number) => `[This call gave the same result ${times} times. Do something else.]`;
+const told = (times: number) => `[This call returned the same result ${times} times. Do something else.]`;
 const tools = [numberTool('a'), numberTool('b'), numberTool('c')];
 
 /** Runs a script of messages, each given as the names of the tools it calls, and then an answer. */

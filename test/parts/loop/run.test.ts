@@ -123,7 +123,7 @@ describe('a run', () => {
     expect(run.status).toBe('completed');
     expect(run.toolCalls[0]?.status).toBe('timed_out');
     expect(answers(run)).toEqual([
-      "The tool 'a' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+      "The tool 'a' timed out after 5 ms. It had begun, and its effects are unknown: find out, or ask, before you call it again.",
     ]);
   });
 });

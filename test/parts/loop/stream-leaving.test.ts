@@ -147,7 +147,9 @@ describe('leaving the iteration aborts the run', () => {
     for (let next = await events.next(); next.value?.type !== 'call-start'; next = await events.next());
     await turn();
     await events.return?.();
-    expect(heard).toMatchObject([{ name: 'AbortError', message: 'The reader of the run has left.' }]);
+    expect(heard).toMatchObject([
+      { name: 'AbortError', message: 'The reader of the run’s events has stopped reading.' },
+    ]);
     expect((await run.result).toolCalls.map(({ result }) => result.forLLM)).toEqual([
       'Download cancelled',
       "The run was aborted. The tool 'a' was not run.",

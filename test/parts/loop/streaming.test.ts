@@ -263,7 +263,7 @@ describe('reading and awaiting a run', () => {
   test('the events can be read once; a second reader is refused', async () => {
     const run = streamScript([{ content: 'Hi' }]);
     await eventsOf(run);
-    await expect(eventsOf(run)).rejects.toThrow('The events of a run can be read once.');
+    await expect(eventsOf(run)).rejects.toThrow('The events of a run can be read only once.');
   });
 
   test('a run that is neither read nor awaited makes no request', async () => {

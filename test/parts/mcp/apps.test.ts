@@ -274,7 +274,7 @@ test('errors in the views of tools are reported together when the server is crea
   expect(thrown).toBeInstanceOf(ToolDeclarationError);
   const { faults } = thrown as ToolDeclarationError;
   expect(faults.map(({ where, problem }) => `${where}: ${problem}`)).toEqual([
-    'Views.list: it has a `ui`, and its output does not describe an object, from which the view gets its data',
+    'Views.list: it has a `ui`, but its output does not describe an object, which the view needs for its data',
     'Views.other: its view ui://shop/order-card differs from that of Views.list',
     'Views.taken: its view ui://taken has the URI of a @Resource',
     "show: its `ui` is wrong: uri is 'https://example.org'",

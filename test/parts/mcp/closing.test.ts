@@ -172,7 +172,7 @@ test('a call that waits for its user is answered with an error', async () => {
   await listening.close();
   expect(await answer).toMatchObject({
     isError: true,
-    content: [{ text: expect.stringContaining('the server is closing') }],
+    content: [{ text: expect.stringContaining('the server is shutting down') }],
   });
 });
 

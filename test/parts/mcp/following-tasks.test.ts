@@ -99,7 +99,9 @@ describe('a call that its server answers with a task', () => {
     const config = { provider, model: 'm', tools };
     let run = await runToolLoop(config, [{ role: 'user', content: 'Book a table' }]);
     const agreed = { id: run.pending?.[0]?.id ?? '', approved: true } as Answer;
-    await expect(resumeToolLoop(config, run.state, [agreed])).rejects.toThrow('answered by { id, value }');
+    await expect(resumeToolLoop(config, run.state, [agreed])).rejects.toThrow(
+      'the answer to a question must be { id, value }',
+    );
     for (const [message, value] of [
       ['For whom?', 'Ada'],
       ['How many?', 4],
@@ -210,7 +212,7 @@ describe('a call that its server answers with a task', () => {
     while (store.tasks === 0) await pause(20);
     await pause(100);
     await following.close();
-    expect((await call).forLLM).toContain('whether it was carried out is not known');
+    expect((await call).forLLM).toContain('outcome is unknown');
   });
 
   test('continues when its server is replaced', async () => {
@@ -248,13 +250,13 @@ describe('a call that its server answers with a task', () => {
 
   test.each([
     ['an unknown state', '"status":"working"', '"status":"dreaming"', 'unknown state: dreaming'],
-    ['a missing result', '"status":"working"', '"status":"completed"', 'not a result of a call'],
+    ['a missing result', '"status":"working"', '"status":"completed"', 'not the result of a call'],
     ['a task that the server cancelled', '"status":"working"', '"status":"cancelled"', 'cancelled the task'],
     [
       'a question of an unsupported kind',
       '"status":"working"',
       `"status":"input_required","inputRequests":{"a":{"method":"roots/list"}}`,
-      'something other than an answer',
+      'input that is not an answer',
     ],
   ])('fails for %s', async (_what, from, to, problem) => {
     const slow = background('slow', async (_args, { signal }) =>
@@ -280,7 +282,7 @@ describe('a call that its server answers with a task', () => {
     const tools = await importedFrom(proxy);
     const { isError, forLLM } = await tools.execute('report');
     expect(isError).toBe(false);
-    expect(forLLM).toMatch(/'chart' was left out.*\nWritten$/);
+    expect(forLLM).toMatch(/'chart' was omitted.*\nWritten$/);
   });
 
   test.each([[7], [null], [{}], ['']])('fails for the task id %j without polling it', async (taskId) => {

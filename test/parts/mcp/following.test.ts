@@ -215,7 +215,7 @@ test('close ends a client that was created for it, but not a client that was pas
   expect(await other.execute('a')).toMatchObject({ isError: false, forLLM: 'a done' });
   expect(await own.execute('a')).toMatchObject({
     isError: true,
-    forLLM: expect.stringContaining("'shop' cannot be reached: following it was ended"),
+    forLLM: expect.stringContaining("'shop' cannot be reached: its tools are no longer followed"),
   });
 });
 
@@ -387,7 +387,7 @@ describe('a lost connection', () => {
     expect(await look).toMatchObject({ isError: false, forLLM: 'look again' });
     expect(await pay).toMatchObject({
       isError: true,
-      forLLM: expect.stringContaining('whether it was carried out is not known'),
+      forLLM: expect.stringMatching(/outcome.*is unknown/),
     });
     expect(calls).toEqual({ pay: 1, look: 2 });
   });

@@ -189,7 +189,7 @@ test('a server that rejects a new token opens one sign-in page, and the error st
   const { pages, error } = await use(server.url);
   expect(pages).toHaveLength(1);
   expect(error).toBe(
-    `The MCP server ${server.url}/mcp does not accept the new token of its authorization server. Its \`audience\` or \`issuer\` may be another one than that of the token.`,
+    `The MCP server ${server.url}/mcp does not accept the new token of its authorization server. Its \`audience\` or \`issuer\` may differ from that of the token.`,
   );
 });
 
@@ -204,7 +204,7 @@ test('a sign-in that does not grant the scope of a call opens one page, and the 
   expect(pages).toHaveLength(1);
   const { forLLM } = await registry.execute('shop_order', {});
   expect(forLLM).toContain(
-    `The sign-in at ${server.url}/mcp did not bring the scopes that the call needs: write`,
+    `The sign-in at ${server.url}/mcp did not grant the scopes that the call needs: write`,
   );
   expect(pages).toHaveLength(2);
   if (!(following instanceof Error)) await following.close();

@@ -104,7 +104,7 @@ test('mcpTools: content that is only for the user goes to the user, and not to t
     undefined,
   ]);
   const alone = await registry.execute('show', {});
-  expect([alone.forLLM, alone.forUser]).toEqual(['Done. The result is for the user.', 'for you alone']);
+  expect([alone.forLLM, alone.forUser]).toEqual(['Done. The result was sent to the user.', 'for you alone']);
 });
 
 test('createMcpServer: an imported tool without a description is exported without one', async () => {

@@ -84,7 +84,7 @@ describe.each(Object.entries(LOSSES))('a stored sign-in %s', (_, lose) => {
       const { status, pending } = await run('orders').ended;
       expect([status, JSON.stringify(pending)]).toEqual([
         'suspended',
-        expect.stringContaining('Sign in at this page'),
+        expect.stringContaining('Sign in on this page'),
       ]);
       expect(await ping()).toBe('pong');
       expect(registry.list().slice(0, 2)).toEqual(['orders', 'ping']);

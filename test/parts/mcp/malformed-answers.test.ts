@@ -85,10 +85,10 @@ describe.each(Object.entries(ERAS))('with a server of %s', (_era, options) => {
       isError: false,
       forLLM: [
         'first',
-        "[A block of type 'chart' was left out: it is not valid MCP.]",
-        "[A block of type 'image' was left out: it is not valid MCP.]",
-        '[A block without a type was left out: it is not valid MCP.]',
-        '[A block without a type was left out: it is not valid MCP.]',
+        "[A content block of type 'chart' was omitted: it is not valid MCP.]",
+        "[A content block of type 'image' was omitted: it is not valid MCP.]",
+        '[A content block without a type was omitted: it is not valid MCP.]',
+        '[A content block without a type was omitted: it is not valid MCP.]',
         'file:///a\nlast',
       ].join('\n'),
     });
@@ -97,7 +97,9 @@ describe.each(Object.entries(ERAS))('with a server of %s', (_era, options) => {
   test('an invalid result is reported as a call that was executed', async () => {
     const { isError, forLLM } = await resultOf({ content: 'nope' });
     expect(isError).toBe(true);
-    expect(forLLM).toMatch(/The tool ran, but the response of its server is not valid MCP.*make it again\.$/);
+    expect(forLLM).toMatch(
+      /The tool ran, but the response of its server is not valid MCP.*before you repeat it\.$/,
+    );
     expect(forLLM).not.toContain('invalid_');
   });
 });

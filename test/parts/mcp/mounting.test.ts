@@ -57,7 +57,7 @@ test('a body that was read but not stored is refused with the reason', async () 
   const response = await fetch(new URL('/mcp', server.url), { method: 'POST', headers: HEADERS, body: '{}' });
   expect([response.status, await response.text()]).toEqual([
     500,
-    expect.stringContaining('The body was read before'),
+    expect.stringContaining('The body was already read'),
   ]);
   await mcp.close();
 });

@@ -347,7 +347,7 @@ test('a lasting connection refuses tools with scopes at its start unless `scope`
   const work = defineTool({ name: 'work', description: 'Works', scopes: ['work'], execute: () => 'done' });
   const registry = new ToolRegistry().register(work);
   await using mcp = closing(createMcpServer(registry));
-  expect(() => mcp.server.stdio()).toThrow("the scope has no scopes, and 'work'");
+  expect(() => mcp.server.stdio()).toThrow("the scope has no `scopes`, which 'work'");
   await using scoped = closing(createMcpServer(registry, { scope: () => ({ scopes: ['work'] }) }));
   const [mine, theirs] = InMemoryTransport.createLinkedPair();
   scoped.server.connect(theirs);
@@ -379,7 +379,7 @@ test('a lasting connection refuses prompts and resources with scopes at its star
   await using mcp = closing(createMcpServer(registry));
   const [, theirs] = InMemoryTransport.createLinkedPair();
   for (const connect of [() => mcp.server.stdio(), () => mcp.server.connect(theirs)])
-    expect(connect).toThrow("'work', 'reveal', 'secret' can only be called with some");
+    expect(connect).toThrow("'work', 'reveal', 'secret' require");
 });
 
 test('a run refuses tools with scopes at its start if its scope grants none', async () => {
@@ -388,7 +388,7 @@ test('a run refuses tools with scopes at its start if its scope grants none', as
   const messages = [{ role: 'user', content: 'Work.' }] as const;
   const provider = () => new ScriptedProvider([{ toolCalls: [{ name: 'work' }] }, { content: 'Done.' }]);
   await expect(runToolLoop({ ...config, provider: provider() }, messages)).rejects.toThrow(
-    'the scope has no scopes',
+    'the scope has no `scopes`',
   );
   const run = await runToolLoop({ ...config, provider: provider() }, messages, { scopes: ['work'] });
   expect(run.toolCalls[0]).toMatchObject({ status: 'success' });

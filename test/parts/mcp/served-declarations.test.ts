@@ -82,7 +82,7 @@ describe('wrong declarations are reported at start-up:', () => {
     }
     expect(faultsOf(Shop)).toEqual([
       expect.stringContaining('Shop.order: orders://{orderId} has {orderId}'),
-      expect.stringContaining('Shop.order(id): it is required, and orders://{orderId} has no {id}'),
+      expect.stringContaining('Shop.order(id): it is required, but orders://{orderId} has no {id}'),
       expect.stringContaining('Shop.all(status): it is required'),
       expect.stringContaining('Shop.item: items://{id} has {id}'),
     ]);
@@ -200,12 +200,12 @@ describe('wrong declarations are reported at start-up:', () => {
       }
     }
     expect(faultsOf(Shop)).toEqual([
-      expect.stringContaining("Shop.noPrompt: it completes an argument of 'asked', and there is no prompt"),
+      expect.stringContaining("Shop.noPrompt: it completes an argument of 'asked', but there is no prompt"),
       "Shop.noArgument: 'ask' has no argument 'name' [one of id]",
       "Shop.noVariable: 'orders://{id}' has no argument 'name' [one of id]",
-      expect.stringContaining('Shop.noText: it has no parameter `value` that is a string'),
-      expect.stringContaining('Shop.number: it has no parameter `value` that is a string'),
-      "Shop.number(other): it is required, and 'ask' has no such argument [one of id]",
+      expect.stringContaining('Shop.noText: it has no parameter `value` of type string'),
+      expect.stringContaining('Shop.number: it has no parameter `value` of type string'),
+      "Shop.number(other): it is required, but 'ask' has no such argument [one of id]",
       expect.stringContaining('Shop.number: it completes the same argument as Shop.noText'),
     ]);
   });

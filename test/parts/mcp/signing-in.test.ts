@@ -244,8 +244,8 @@ test('a token of another account is refused, and the user signs in again', async
   await shop.call('orders');
   servers.expireAll();
   servers.behaviour.account = 'mallory';
-  expect(await shop.call('orders')).toContain('another account');
-  expect(await shop.call('orders')).toContain('another account');
+  expect(await shop.call('orders')).toContain('a different account');
+  expect(await shop.call('orders')).toContain('a different account');
   servers.behaviour.account = 'ada';
   expect(await shop.call('orders')).toBe('orders of ada');
 });

@@ -571,7 +571,7 @@ test('a task whose tool is missing on this server waits for a server that has it
   const { taskId } = await call(first.url, 'refund', { order: 'o1' });
   expect(await get(second.url, taskId)).toMatchObject({
     status: 'working',
-    statusMessage: "Waits for a server that has the tool 'refund'",
+    statusMessage: "Waiting for a server process with the tool 'refund'",
   });
   expect(await get(first.url, taskId)).toMatchObject({ status: 'input_required' });
 });

@@ -115,7 +115,7 @@ describe('approval.approver in NestJS', () => {
     const refused = await ask('runs/answers', 'u1', answers());
     expect(refused.status).toBe(403);
     expect(await refused.json()).toMatchObject({
-      message: expect.stringMatching(/'refund'.*only by somebody else than the owner/),
+      message: expect.stringMatching(/'refund'.*only by a user who is not the owner/),
     });
     expect((await ask('runs/answers', 'u1', answers({ arguments: { amount: 1 } }))).status).toBe(403);
     expect((await ask('runs/answers', 'eve', answers())).status).toBe(403);

@@ -115,6 +115,6 @@ test('a single call with `scopeOf(request)` has the scopes of the user', async (
 test('a run whose tools need scopes is refused if nothing provides scopes', async () => {
   const { toolwright } = await open({ scopeOf: () => ({}) });
   await expect(toolwright.run(ASKED, { request: { user: { id: 'ada' } } })).rejects.toThrow(
-    'the scope has no scopes',
+    'the scope has no `scopes`',
   );
 });

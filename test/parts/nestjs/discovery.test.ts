@@ -245,7 +245,7 @@ test('parameters that only HTTP can fill are an error', async () => {
     }
   }
   await expect(boot({ controllers: [Bad] })).rejects.toThrow(
-    'Bad.read, parameter #0: its decorator reads what a tool call does not have.',
+    'Bad.read, parameter #0: its decorator reads something that a tool call does not have.',
   );
   @Controller()
   class Good {
@@ -321,10 +321,10 @@ test('the registry and the service can be injected in every module', async () =>
   const consumer = module.get(Consumer);
   expect(consumer.tools).toBe(tools);
   expect(consumer.toolwright).toBe(toolwright);
-  await expect(toolwright.run([])).rejects.toThrow('a run needs a provider and a model');
+  await expect(toolwright.run([])).rejects.toThrow('the run has no provider or no model');
   const config = { provider: new ScriptedProvider([]), model: 'm' };
   const resumed = toolwright.resumeStored('run', [], { config });
-  await expect(resumed).rejects.toThrow('there is no store that a run could be resumed from');
+  await expect(resumed).rejects.toThrow('there is no store from which a run could be resumed');
 });
 
 test('test doubles replace providers, guards and interceptors', async () => {

@@ -381,7 +381,7 @@ describe('ToolwrightModule in a fleet', () => {
     await shop.module.close();
     await expect(resumed).rejects.toMatchObject({
       name: 'RunClaimed',
-      message: expect.stringMatching(/left as it was suspended.*answers were not kept/),
+      message: expect.stringMatching(/remains suspended.*answers were not saved/),
     });
     const other = await openShop(options, [{ content: 'Done' }]);
     const end = await retried(() => other.toolwright.resumeStored(runId, answers, { request }));

@@ -62,7 +62,9 @@ test('ToolwrightModule refuses a class without constructor metadata: its depende
     expect(await faultsOf(provider)).toMatchObject([
       {
         where: provider.name,
-        problem: expect.stringContaining('its constructor takes a parameter, and nothing tells Nest'),
+        problem: expect.stringContaining(
+          'its constructor takes a parameter, and Nest cannot know what to inject',
+        ),
         fix: expect.stringContaining('@Injectable() before the class'),
       },
     ]);

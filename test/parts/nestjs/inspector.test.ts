@@ -109,7 +109,7 @@ test.each(['production', undefined])(
     const logger = { ...console, warn: (message: string) => warnings.push(message) };
     await start({ inspector: { token: TOKEN }, logger: logger as never });
     expect(warnings).toEqual([
-      expect.stringContaining(`There is no inspector, as NODE_ENV is ${place ?? 'not set'}`),
+      expect.stringContaining(`The inspector is off, because NODE_ENV is ${place ?? 'not set'}`),
     ]);
     expect(said).not.toHaveBeenCalled();
   },

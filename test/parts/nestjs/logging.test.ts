@@ -186,7 +186,7 @@ test('a guard that fails is logged with its name, the tool, the error and the mi
   expect(lines[1]).toBe('Error: the guard broke');
   const lacking = await logOf((tools) => tools.execute('throttle'), ['warn']);
   expect(lacking).toContain(
-    "error: The tool 'throttle' was refused: the guard HeaderGuard threw (a tool call has no response, and no request where the run was given none; a guard that is not about tools begins with: if (context.getType<string>() === 'tool') return true;)",
+    "error: The tool 'throttle' was refused: the guard HeaderGuard threw (a tool call has no response, and no request if the run has none; a guard that is not for tools begins with: if (context.getType<string>() === 'tool') return true;)",
   );
 });
 
@@ -198,7 +198,7 @@ test('a guard that returns false is not an error', async () => {
 test('a dependency of a call that cannot be created is logged as such', async () => {
   const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('needy'));
   expect(lines[0]).toMatch(
-    /The tool 'needy' was refused: what its call needs could not be made sent="Internal error \(ref \w+\)" error="the pool is empty"$/,
+    /The tool 'needy' was refused: a dependency of its call could not be created sent="Internal error \(ref \w+\)" error="the pool is empty"$/,
   );
 });
 
@@ -215,9 +215,9 @@ test('a filter that needs a response is reported once, with the fix, however oft
   const warnings = kept.filter((line) => line.startsWith('warn'));
   expect(warnings).toEqual([
     expect.stringMatching(
-      /^warn: The exception filter HttpErrorFilter cannot deal with tool calls: .*'status'\) \(at the tool 'filtered'\)\. A tool call has no response; a filter that needs one begins with: if \(host\.getType<string>\(\) === 'tool'\) throw exception;$/,
+      /^warn: The exception filter HttpErrorFilter cannot handle tool calls: .*'status'\) \(at the tool 'filtered'\)\. A tool call has no response; a filter that needs one begins with: if \(host\.getType<string>\(\) === 'tool'\) throw exception;$/,
     ),
-    expect.stringContaining('The exception filter SlowErrorFilter cannot deal with tool calls'),
+    expect.stringContaining('The exception filter SlowErrorFilter cannot handle tool calls'),
   ]);
 });
 

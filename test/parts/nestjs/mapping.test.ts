@@ -137,9 +137,9 @@ test('a result that an interceptor has made invalid is an error with the interce
   expect(result.error).toMatchObject({ name: 'InvalidResult' });
   expect(result.forLLM).toBe(
     [
-      "A broken result came from tool 'plain':",
+      "The tool 'plain' returned an invalid result:",
       '  - n: is required',
-      "The method has run, and what it returned fits; one of its interceptors (TransformInterceptor) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();",
+      "The method has run, and its result fits; one of its interceptors (TransformInterceptor) changed it. An interceptor for HTTP responses must skip tool calls: if (context.getType<string>() === 'tool') return next.handle();",
     ].join('\n'),
   );
   const broken = await tools.execute('broken', {});

@@ -266,7 +266,7 @@ test.each([
   }
   const named = guard === SignedIn ? 'SignedIn' : 'PlainGuard or OpenToAll';
   expect(warnings).toEqual([
-    `A guard (${named}) refused a request of MCP before mcp.oauth.verify saw its token: a guard that does not know these tokens must let the path 'mcp' pass`,
+    `A guard (${named}) refused an MCP request before mcp.oauth.verify checked its token: a guard that cannot check these tokens must allow requests to 'mcp'`,
   ]);
 });
 
@@ -308,7 +308,7 @@ test('views of tools are served like the tools, and errors in them are reported 
   await stranger.close();
   await ada.close();
   await expect(open({}, { providers: [view('bad', {})] })).rejects.toThrow(
-    'Views.order: it has a `ui`, and its output does not describe an object',
+    'Views.order: it has a `ui`, but its output does not describe an object',
   );
 });
 

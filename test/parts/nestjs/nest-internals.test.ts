@@ -100,7 +100,7 @@ test('an instance is the existing one, or created in the injection context of a 
 
 test('a provider that no module has is an error', async () => {
   const { modules } = await start([]);
-  expect(() => hostOf(modules, Once)).toThrow('ToolwrightModule is not a part of this application.');
+  expect(() => hostOf(modules, Once)).toThrow('This application does not import ToolwrightModule.');
 });
 
 test('Nest finds the injection context that was stored on a request', () => {

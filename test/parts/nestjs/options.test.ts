@@ -94,12 +94,12 @@ test.each<[string, () => Imports, Refusal]>([
   [
     'an undefined feature',
     () => [ToolwrightModule.forRoot(), ToolwrightModule.forFeature(undefined as never)],
-    { name: 'InvalidToolSignature', sentence: 'it was given undefined instead of a list of tools' },
+    { name: 'InvalidToolSignature', sentence: 'it received undefined instead of a list of tools' },
   ],
   [
     'a feature that is a class',
     () => [ToolwrightModule.forRoot(), ToolwrightModule.forFeature(Shop as never)],
-    { name: 'InvalidToolSignature', sentence: 'it was given a function instead of a list of tools' },
+    { name: 'InvalidToolSignature', sentence: 'it received a function instead of a list of tools' },
   ],
   [
     'a feature without forRoot',
@@ -141,7 +141,7 @@ test('resuming a stored run without a provider and a store reports both', async 
   const service = (await create(ToolwrightModule.forRoot())).get(ToolwrightService);
   const error = await service.resumeStored('r', []).catch((thrown: unknown) => thrown);
   expect(ToolwrightError.is(error) && error.message).toContain('2 mistakes');
-  expect((error as Error).message).toContain('a run needs a provider and a model');
+  expect((error as Error).message).toContain('the run has no provider or no model');
   expect((error as Error).message).toContain('there is no store');
   await expect(service.run([])).rejects.toThrow('1 mistake');
 });

@@ -167,7 +167,7 @@ test('ToolwrightModule reports that a tool has run if an interceptor fails after
   expect(orders.placed).toBe(2);
   expect((await tools.execute('place')).error).toMatchObject({ code: 501, cause: expect.any(TypeError) });
   expect(await told('conflict')).toBe(
-    "The tool 'conflict' ran, but its result was lost afterwards: somebody was faster\nDo not repeat the call: its work is done.",
+    "The tool 'conflict' ran, but its result was lost afterwards: somebody was faster\nDo not repeat the call: the tool has already run.",
   );
 });
 
@@ -182,7 +182,7 @@ test('ToolwrightModule does not report that a tool ran if its method was not cal
   expect(await told('before')).toMatch(/^Internal error \(ref \w+\)$/);
   expect(orders.placed).toBe(0);
   expect(await told('wait')).toMatch(
-    /^The tool 'wait' had begun when its call failed: Internal error \(ref \w+\)\nDo not repeat the call without looking/,
+    /^The tool 'wait' had begun when its call failed: Internal error \(ref \w+\)\nFind out what it did before you repeat the call/,
   );
   expect(await told('mapped')).toBe('mapped');
 });
@@ -192,18 +192,16 @@ test('ToolwrightModule reports an interceptor that needs a response once, with t
   for (const name of ['before', 'before', 'place', 'place', 'late', 'conflict']) await told(name);
   expect(kept.filter((line) => line.startsWith('The '))).toEqual([
     expect.stringMatching(
-      /^The interceptor HeaderBefore cannot deal with tool calls: .*'setHeader'\) \(at the tool 'before'\)\. A tool call has no response, .*: if \(context\.getType<string>\(\) === 'tool'\) return next\.handle\(\);$/,
+      /^The interceptor HeaderBefore cannot handle tool calls: .*'setHeader'\) \(at the tool 'before'\)\. A tool call has no response, .*: if \(context\.getType<string>\(\) === 'tool'\) return next\.handle\(\);$/,
     ),
-    expect.stringContaining('The interceptor HeaderAfter cannot deal with tool calls'),
-    expect.stringContaining('The interceptor LateHeader cannot deal with tool calls'),
+    expect.stringContaining('The interceptor HeaderAfter cannot handle tool calls'),
+    expect.stringContaining('The interceptor LateHeader cannot handle tool calls'),
   ]);
 });
 
 test('ToolwrightModule reports why a method failed even if an interceptor then misses the response', async () => {
   const { told, kept } = await shop();
   expect(await told('fail')).toBe('sold out');
-  expect(kept).toContainEqual(
-    expect.stringContaining('The interceptor ErrorLog cannot deal with tool calls'),
-  );
+  expect(kept).toContainEqual(expect.stringContaining('The interceptor ErrorLog cannot handle tool calls'));
   Logger.overrideLogger(['log', 'error', 'warn', 'debug', 'verbose', 'fatal']);
 });

@@ -104,7 +104,7 @@ describePostgres('PostgresRunStore.jobs', (service) => {
     await worker.close();
     await engine.close();
     expect(logged).toEqual([
-      'The result of a job was dropped: its conversation, or the job alone, was deleted meanwhile',
+      'The result of a job was dropped, because its conversation or the job was deleted',
     ]);
   });
 
@@ -182,7 +182,7 @@ test('a store without a database is refused with a transactional engine', async 
   const store = new MemoryRunStore();
   const engine = pgBossEngine({ connection: 'postgres://shop@127.0.0.1/shop', transactional: true });
   const config = { provider: new ScriptedProvider([]), model: 'm', tools: [] };
-  const refused = /the engine is transactional, and the store is not kept in its database/;
+  const refused = /the engine is transactional, but the store is not in its database/;
   expect(() => new ToolRegistry({ engine, store })).toThrow(refused);
   expect(() => new Conversations({ engine, store, config })).toThrow(refused);
   await expect(runToolLoop({ ...config, engine, store }, [{ role: 'user', content: 'Go' }])).rejects.toThrow(
@@ -235,7 +235,7 @@ describePostgres('pgBossEngine with transactional, in another database than the 
     const { store, engine, jobId } = place;
     await expect(runJobs({ engine, store, tools: [tool] })).rejects.toMatchObject({
       code: 521,
-      message: expect.stringContaining('its database is another than that of the store'),
+      message: expect.stringContaining('the store is in another database'),
     });
     const heard = Promise.withResolvers<unknown>();
     const logger = {
@@ -245,7 +245,7 @@ describePostgres('pgBossEngine with transactional, in another database than the 
     const config = { provider: new ScriptedProvider([]), model: 'm', tools: [tool] };
     const conversations = new Conversations({ store, engine, config, logger });
     expect(await heard.promise).toMatch(
-      /^Jobs are not done in this process: .*its database is another than that of the store/,
+      /^No jobs are run in this process: .*the store is in another database/,
     );
     await conversations.close();
     expect(await store.jobs.job(jobId)).toMatchObject({ status: 'waiting', attempt: 0 });
@@ -284,7 +284,7 @@ describePostgres('pgBossEngine with transactional, in another database than the 
       expect(await engine.deadJobs()).toEqual([]);
       expect(errors).toEqual([
         expect.stringMatching(
-          /^A result could not be committed with the end of its job, and was recorded alone: ./,
+          /^A result could not be committed in one transaction with the end of its job; it was saved separately: ./,
         ),
       ]);
     },

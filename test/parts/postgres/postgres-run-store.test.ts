@@ -198,7 +198,7 @@ describePostgres('with PostgreSQL', (service) => {
       await schemas.pool.query(`INSERT INTO ${schema}.migrations (version) VALUES (99)`);
       await using older = open({ schema });
       await expect(older.load('r')).rejects.toThrow(
-        `The schema '${schema}' is of version 99, and this version`,
+        `The schema '${schema}' has version 99, and this version`,
       );
     });
   });

@@ -231,10 +231,10 @@ describe('tools with input: text', () => {
       { a: { type: ['string', 'null'] } },
     ])
       expect(() => defineTool({ ...one, parameters: { type: 'object', properties } as never })).toThrow(
-        'not one string alone',
+        'does not have exactly one string parameter',
       );
     const written = { ...one, parameters: { type: 'object', properties: {} } };
-    expect(() => new ToolRegistry().register(written)).toThrow('not one string alone');
+    expect(() => new ToolRegistry().register(written)).toThrow('does not have exactly one string parameter');
     expect(() =>
       defineTool({ ...one, input: 'words' as never, parameters: { properties: { a: text } } }),
     ).toThrow("'text'");

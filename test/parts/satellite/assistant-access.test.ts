@@ -27,7 +27,7 @@ describe('a token', () => {
     const answer = await server.post(HI, authorization === undefined ? {} : { authorization });
     expect(answer.status).toBe(status);
     if (status === 200) return;
-    expect(answer.body).toEqual({ error: { code: 'unauthorized', message: 'a bearer token is needed' } });
+    expect(answer.body).toEqual({ error: { code: 'unauthorized', message: 'a bearer token is required' } });
     expect(answer.headers.get('www-authenticate')).toBe('Bearer');
     expect(server.provider.requests).toEqual([]);
   });
@@ -62,7 +62,7 @@ describe('a rate limit', () => {
       },
     });
     const { status, body } = await server.post(HI);
-    expect([status, body.error.message]).toEqual([500, 'something went wrong here']);
+    expect([status, body.error.message]).toEqual([500, 'the server failed']);
   });
 
   test('receives the request, but cannot consume its body', async () => {

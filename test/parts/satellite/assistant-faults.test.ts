@@ -303,7 +303,7 @@ describe('a failed request changes nothing', () => {
     const { status, body } = await broken.say('c1', 'Hi');
     expect([status, body]).toEqual([
       500,
-      { error: { code: 'internal_error', message: 'something went wrong here' } },
+      { error: { code: 'internal_error', message: 'the server failed' } },
     ]);
     await using server = await AssistantServer.start([new Error('down')], { logger });
     expect((await server.say('c1', 'Hi')).status).toBe(502);

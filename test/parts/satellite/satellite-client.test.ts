@@ -445,9 +445,9 @@ describe('invalid options of SatelliteClient', () => {
     [{ url: 'ftp://a' }, "url is 'ftp://a'"],
     [{ url: 'http://a?tenant=1' }, "url is 'http://a?tenant=1'"],
     [{ url: 'http://a/#here' }, "url is 'http://a/#here'"],
-    [{ url: 'http://ada:secret@a' }, 'url holds a user or a password.'],
+    [{ url: 'http://ada:secret@a' }, 'url contains a user or a password.'],
     [{ url: 'http://a', tools: [] }, 'tools: new ToolRegistry()'],
-    [{ url: 'http://a', token: 'a\nb' }, 'what no header can'],
+    [{ url: 'http://a', token: 'a\nb' }, 'that a header cannot have'],
     [{ url: 'http://a', maxIterations: 0 }, 'maxIterations'],
     [{ url: 'http://a', maxRetries: Number.NaN }, 'maxRetries'],
   ])('%j throws immediately', (options, problem) => {

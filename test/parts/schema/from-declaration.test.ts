@@ -55,7 +55,7 @@ describe('types from metadata', () => {
     [Symbol, ['symbols']],
   ])('%p is a fault with fitting causes and a fix', (designType, causes) => {
     const described = fromParameter({ designType });
-    expect(described).toMatchObject({ ok: false, problem: expect.stringMatching(/^its type is not known/) });
+    expect(described).toMatchObject({ ok: false, problem: expect.stringMatching(/^its type is unknown/) });
     if (described.ok) throw new Error('described');
     for (const cause of causes) expect(described.causes?.join('\n')).toContain(cause);
     for (const way of ['type: () => X', 'items: () => X', 'enum:', 'schema:']) {

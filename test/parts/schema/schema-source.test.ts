@@ -61,7 +61,7 @@ describe('readSchemaSource', () => {
     [
       'a Standard Schema without JSON Schema',
       { '~standard': { version: 1, vendor: 'plain', validate: () => ({ value: 1 }) } },
-      /\(plain\) that gives no JSON Schema/,
+      /\(plain\) without a JSON Schema/,
     ],
     [
       'a type that JSON does not have',

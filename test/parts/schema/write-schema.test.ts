@@ -243,9 +243,9 @@ describe('DTO classes', () => {
     expect(written.ok ? [] : written.faults.map(({ property: name, problem }) => [name, problem])).toEqual([
       [
         'list',
-        expect.stringMatching(/^property Outer.list: its type is not known \(the metadata contains Array\)/),
+        expect.stringMatching(/^property Outer.list: its type is unknown \(the metadata contains Array\)/),
       ],
-      ['empty', expect.stringMatching(/^property Outer.empty: its type is not known/)],
+      ['empty', expect.stringMatching(/^property Outer.empty: its type is unknown/)],
     ]);
     const nested = writeParameters({ properties: [property('inner', classType(Inner))] });
     expect(nested.ok ? [] : nested.faults.map(({ property: name }) => name)).toEqual(['inner.odd']);
@@ -257,7 +257,7 @@ describe('DTO classes', () => {
     }
     expect(writeParameters({ class: Bare })).toMatchObject({
       ok: false,
-      faults: [{ problem: 'nothing is known of the properties of class Bare' }],
+      faults: [{ problem: 'the properties of class Bare are unknown' }],
     });
   });
 });

@@ -167,7 +167,7 @@ describe('opening SqliteRunStore', () => {
         expect.objectContaining({
           name: 'InvalidOptions',
           code: 521,
-          message: expect.stringMatching(/SqliteRunStore: Cannot open .*\n.*path: .*a folder that exists/),
+          message: expect.stringMatching(/SqliteRunStore: Cannot open .*\n.*path: .*an existing folder/),
           faults: [
             expect.objectContaining({
               option: 'path',
@@ -263,7 +263,7 @@ describe('opening SqliteRunStore', () => {
     new SqliteRunStore({ path }).close();
     await asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 5'));
     const open = () => new SqliteRunStore({ path });
-    expect(open).toThrow(`Cannot keep runs in '${path}': Its runs are kept in version 5 of the schema`);
+    expect(open).toThrow(`Cannot store runs in '${path}': Its schema has version 5`);
     expect(open).toThrow('version 5');
   });
 });

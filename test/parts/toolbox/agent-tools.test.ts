@@ -182,7 +182,7 @@ describe('delegate', () => {
     const provider = scripted(calling('delegate', { agent: 'chief', task: 'x' }), { content: 'ok' });
     const run = await runToolLoop({ provider, model: 'm', tools }, hello);
     expect(run.toolCalls[0]?.result.forLLM).toBe('chief done');
-    expect(clerk.asked[1]?.messages.at(-1)?.content).toContain('2 agents are in each other');
+    expect(clerk.asked[1]?.messages.at(-1)?.content).toContain('agents called each other 2 levels deep');
   });
 
   test('the policy of the calling run applies to the calls of its agents', async () => {
@@ -435,7 +435,7 @@ describe('spawn_agent', () => {
     expect((await call('cancel_agent', { id: 'agent_1' }, 'c1')).forLLM).toBe('agent_1 was cancelled.');
     await done;
     await model.ended;
-    expect(completions).toEqual([expect.stringContaining("The agent 'slow' did not end")]);
+    expect(completions).toEqual([expect.stringContaining("The agent 'slow' did not finish")]);
     expect((await call('agent_status', { id: 'agent_1' }, 'c1')).forLLM).toContain('cancelled');
     expect(tasks.tasks).toEqual([]);
   });

@@ -146,7 +146,7 @@ describe('skillTools', () => {
       const denied = await read({ path: join(folder, home, '**') });
       expect(denied).toContain(`reads '${join(folder, home, 'u/SKILL.md')}'`);
       const asked = await read({ decision: 'ask', path: join(folder, home, 'u/notes.txt') }, 'notes.txt');
-      expect(asked).toContain('nobody can give it here');
+      expect(asked).toContain('which cannot be given here');
       expect(await read({ path: join(folder, home, 'u/notes.txt') })).toBe('read');
     }
     expect(await read({ path: '/elsewhere/**' })).toBe('read');

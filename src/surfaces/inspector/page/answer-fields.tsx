@@ -41,7 +41,7 @@ interface Remember {
 type Scope = 'run' | 'conversation' | 'user';
 
 const SCOPES: Readonly<Record<Scope, string>> = {
-  run: 'to the rest of this run',
+  run: 'for the rest of this run',
   conversation: 'to this conversation',
   user: 'to this user',
 };
@@ -80,7 +80,7 @@ export function AnswerFields({ wait, onAnswer }: AnswerProps) {
             onSend={(result) => onAnswer({ outcome: 'done', result })}
             send="It was done"
           />
-          <Action onDo={() => onAnswer({ outcome: 'not-done' })}>It was not done: run it</Action>
+          <Action onDo={() => onAnswer({ outcome: 'not-done' })}>It was not executed: run it</Action>
         </>
       )}
       {kind !== 'approval' && refusal && <div class="actions">{refusal}</div>}
@@ -160,7 +160,7 @@ function Standing({
     <div class="field">
       <label for={id}>The approval applies</label>
       <select id={id} value={scope} onChange={({ currentTarget }) => choose(currentTarget.value, until)}>
-        <option value="">only to this call</option>
+        <option value="">only for this call</option>
         {scopes.map((one) => (
           <option key={one} value={one}>
             {SCOPES[one]}

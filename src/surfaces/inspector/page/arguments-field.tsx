@@ -44,7 +44,7 @@ export function ArgumentsField({ label, schema, written, onChange }: ArgumentsFi
         <div class={isBroken ? 'as-json broken' : 'as-json'}>
           <CodeField label={label} rows={5} value={text} onWrite={write} />
           <p class="hint" role="status">
-            {isBroken && 'This is not JSON. A call sends it as it is, as a model would.'}
+            {isBroken && 'This is not JSON. It is sent unchanged, as a model would send it.'}
           </p>
         </div>
       </div>

@@ -104,9 +104,7 @@ function Waiting({ run }: { run: WaitingRun }) {
         <span>since {time(since)}</span>
         {owner !== undefined && <span>of {visibleText(JSON.stringify(owner))}</span>}
       </p>
-      {place === 'process' && (
-        <p class="hint">Your application is not notified when somebody answers on this page.</p>
-      )}
+      {place === 'process' && <p class="hint">Your application is not notified of answers on this page.</p>}
       {goesOn.length === 0 && (
         <p class="fault">
           It can only be answered in its conversation, or by an inspector with a provider and a model.

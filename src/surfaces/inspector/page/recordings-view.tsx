@@ -20,7 +20,7 @@ export function RecordingsView({ id }: { id: string }) {
   const list = (
     <>
       {id === '' && (
-        <Heading subtitle="Saved calls and runs. Replay one after a change of code to see what is different.">
+        <Heading subtitle="Saved calls and runs. Replay a recording after a code change to see the differences.">
           Recordings
         </Heading>
       )}

@@ -387,7 +387,7 @@ function JsonInput({
         onInput={({ currentTarget }) => write(currentTarget.value)}
       />
       <p class="hint" role="status">
-        {fault === '' ? 'as JSON' : `not JSON yet: ${fault}`}
+        {fault === '' ? 'as JSON' : `not valid JSON: ${fault}`}
       </p>
     </>
   );

@@ -288,7 +288,7 @@ function Facts({ card }: { card: ToolCard }) {
   const around = surroundings.map(({ kind, name }) => `${kind} ${name}`);
   const limited = Object.entries(limits ?? {}).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
   const facts: readonly (readonly [string, string])[] = [
-    ['Method', method ?? 'none (a tool without a class)'],
+    ['Method', method ?? 'none (the tool has no class)'],
     ['Written in', place === undefined ? 'unknown' : `${place.file}:${place.line}`],
     ['Schema from', origins.join(', ')],
     ['Size', `about ${tokens} tokens, ${Math.round(share * 1000) / 10} % of all definitions`],

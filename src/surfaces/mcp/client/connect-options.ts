@@ -184,7 +184,7 @@ function faultOfClient({ redirectUrl, clientId, clientSecret }: Partial<McpAuth>
     return {
       option: 'auth.clientId',
       problem: '`auth.clientSecret` needs `auth.clientId`',
-      fix: 'the `clientId` of the `clientSecret`',
+      fix: 'the `clientId` that belongs to the `clientSecret`',
     };
   if (redirectUrl !== undefined || clientSecret !== undefined) return undefined;
   return {

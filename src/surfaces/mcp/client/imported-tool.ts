@@ -276,8 +276,7 @@ async function callServer(client: LiveClient, call: ServerCall): Promise<ToolRes
 /** The pause before a task is asked for again whose server is replaced. */
 const REPLACED_PAUSE_MS = 1_000;
 
-const LEFT =
-  'The connection was closed while the server worked on the call; whether it was carried out is not known.';
+const LEFT = 'The connection was closed while the server worked on the call; its outcome is unknown.';
 
 /** An interrupted call that has recorded its task can be made again: it follows the task instead of starting another. */
 async function reconcileByTask(_effect: Effect, context: ToolContext): Promise<Reconciliation> {
@@ -332,8 +331,8 @@ function readForeignSchemas(
   for (const [what, read] of Object.entries({ inputSchema: input, outputSchema: output })) {
     if (read === undefined) continue;
     if (!read.ok) {
-      const fix = 'a tool that its server has fixed, or `deny` for it';
-      warnAuthor({ where, problem: `it is left out: its ${what} ${read.problem}`, fix }, logger);
+      const fix = 'a corrected tool on its server, or `deny` with its name';
+      warnAuthor({ where, problem: `it is not offered: its ${what} ${read.problem}`, fix }, logger);
       return undefined;
     }
     for (const pattern of read.left) {
@@ -375,7 +374,7 @@ function readMcpResult(
 }
 
 /** Models interpret an empty result as a failure. */
-const ALL_FOR_USER = 'Done. The result is for the user.';
+const ALL_FOR_USER = 'Done. The result was sent to the user.';
 
 function isForUser({ annotations }: ContentBlock): boolean {
   const { audience } = annotations ?? {};
@@ -432,7 +431,7 @@ function withReadableContent<Result>(result: Result): Result {
     if (isSpecType.ContentBlock(block)) return block;
     const { type } = Object(block) as { readonly type?: unknown };
     const shown = typeof type === 'string' && TYPE.test(type) ? `of type '${type}'` : 'without a type';
-    return { type: 'text', text: `[A block ${shown} was left out: it is not valid MCP.]` };
+    return { type: 'text', text: `[A content block ${shown} was omitted: it is not valid MCP.]` };
   });
   return { ...result, content };
 }
@@ -442,7 +441,7 @@ const TYPE = /^[\w./-]{1,40}$/;
 /** The SDK's code for a response that is no result of its request. */
 const INVALID_RESULT = 'INVALID_RESULT';
 const UNREADABLE =
-  'The tool ran, but the response of its server is not valid MCP and was lost. Find out what the call has done before you make it again.';
+  'The tool ran, but the response of its server is not valid MCP and was lost. Find out what the call did before you repeat it.';
 
 /** Where the id of a task is in a result that the SDK accepts. */
 const TASK_ID = 'toolwright/task';
@@ -472,7 +471,7 @@ async function followTask(client: Client, taskId: string, context: ToolContext):
     async ({ key, request }) => {
       const questions = questionsOf(client);
       if (questions === undefined)
-        throw new Error('The task asks its user a question; a client of connectMcp passes questions on.');
+        throw new Error('The task asks its user a question, which only a client of connectMcp can forward.');
       given.set(key, await questions.answer(request, context));
     },
   );
@@ -481,7 +480,7 @@ async function followTask(client: Client, taskId: string, context: ToolContext):
     if (task.status === 'completed') {
       const result = withReadableContent(task.result);
       if (isCallToolResult(result)) return result;
-      throw new Error('The server reported a task with a result that is not a result of a call.');
+      throw new Error('The server reported a task whose result is not the result of a call.');
     }
     if (task.status === 'failed') {
       const { code, message } = task.error ?? {};
@@ -569,7 +568,7 @@ export class UserQuestions {
   /** Answers a question that belongs to a call. */
   async answer(request: unknown, context: ToolContext): Promise<ElicitResult> {
     if (!isSpecType.ElicitRequest(request))
-      throw new Error('The server asks for something other than an answer of the user.');
+      throw new Error('The server requests input that is not an answer of the user.');
     return answer(request.params, context);
   }
 }
@@ -640,7 +639,7 @@ export async function signInQuestions(context: ToolContext): Promise<AskForSignI
   let asked = 0;
   const ask = await askInOrder<string>(context, 'sign-in', async (page) => {
     asked += 1;
-    const message = `Sign in at this page, and then answer that it is done:\n${page}`;
+    const message = `Sign in on this page, then confirm here:\n${page}`;
     if (asked > MOST_SIGN_INS || (await context.ask({ message, schema: AGREED })) !== true)
       throw new Error('The user did not sign in.');
   });

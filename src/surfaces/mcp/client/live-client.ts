@@ -105,7 +105,7 @@ export class LiveClient {
         if (loss === 'none') throw error;
         if (this.#connect !== undefined) await this.#forget(client);
         if (loss === 'during' && !options.isRepeatable) {
-          const message = `The connection to the ${this.#server} was lost during the call; whether it was carried out is not known.`;
+          const message = `The connection to the ${this.#server} was lost during the call; the outcome of the call is unknown.`;
           throw new Error(message, { cause: error });
         }
         const unreachable = this.#unreachable(error);
@@ -162,7 +162,7 @@ export class LiveClient {
     const connect = this.#connect;
     if (connect !== undefined && this.isClosed)
       throw new Error(
-        `The ${this.#server} cannot be reached: following it was ended, and its connection with it.`,
+        `The ${this.#server} cannot be reached: its tools are no longer followed, and its connection was closed.`,
       );
     if (connect !== undefined)
       this.#client ??= Promise.resolve()
@@ -180,7 +180,7 @@ export class LiveClient {
   }
 
   #opened(client: Client): Client {
-    if (!CLIENT.accepts(client)) throw new TypeError('the function that connects gave no Client');
+    if (!CLIENT.accepts(client)) throw new TypeError('the function that connects returned no Client');
     const { onclose } = client;
     client.onclose = () => {
       onclose?.();
@@ -267,7 +267,7 @@ const REFUSED: ReadonlySet<number> = new Set([401, 403]);
 function unreachableError(server: string, error: unknown): UnreachableError {
   const failed = causesOf(error).find((cause) => cause instanceof SignInError);
   if (failed !== undefined) {
-    const fix = 'the same when its authorization server works, or an `auth` that it accepts';
+    const fix = 'retry when its authorization server works, or set an `auth` that the server accepts';
     return new UnreachableError(failed.message, error, fix);
   }
   const { status, text } = serverRefusalOf(error) ?? {};

@@ -181,14 +181,14 @@ class McpFollower implements McpFollowing {
     const { prefix } = this.#options;
     return {
       name: prefix === undefined ? SIGN_IN : `${prefix}_${SIGN_IN}`,
-      description: `Asks the user to sign in at the MCP server${prefix === undefined ? '' : ` '${prefix}'`}, whose tools can be called afterwards.`,
+      description: `Asks the user to sign in at the MCP server${prefix === undefined ? '' : ` '${prefix}'`}, so that its tools can be called.`,
       parameters: { type: 'object', properties: {} },
       annotations: { readOnly: true },
       execute: async (_args: JsonObject, context: ToolContext) => {
         const askForSignIn = await signInQuestions(context);
         await this.#client.signIn?.restore(askForSignIn);
         await this.#refresh({ ...READING, askForSignIn });
-        return `No sign-in is needed. These tools can be called now: ${this.status.tools.join(', ')}`;
+        return `The user is signed in. These tools can be called now: ${this.status.tools.join(', ')}`;
       },
     };
   }

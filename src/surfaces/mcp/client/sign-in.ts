@@ -122,7 +122,7 @@ export class McpSignIn {
         if (sent !== undefined && sent === this.#refused?.token) return;
         if (sent !== this.#accepted && this.#isNew(sent))
           throw new SignInError(
-            `The MCP server ${this.#server} does not accept the new token of its authorization server. Its \`audience\` or \`issuer\` may be another one than that of the token.`,
+            `The MCP server ${this.#server} does not accept the new token of its authorization server. Its \`audience\` or \`issuer\` may differ from that of the token.`,
           );
         const needed = await this.#authorize({ sent, scope, resourceMetadataUrl });
         if (needed === undefined) return;
@@ -179,7 +179,7 @@ export class McpSignIn {
       const granted = scopesIn(this.#record?.tokens?.scope);
       const missing = required.filter((scope) => !granted.includes(scope));
       throw new SignInError(
-        `The sign-in at ${this.#server} did not bring the scopes that the call needs: ${(missing.length > 0 ? missing : required).join(' ')}`,
+        `The sign-in at ${this.#server} did not grant the scopes that the call needs: ${(missing.length > 0 ? missing : required).join(' ')}`,
       );
     }
     const further = await this.#authorize({
@@ -509,7 +509,7 @@ class RecordedSignIn implements OAuthClientProvider {
     const found = isRecord(claims) && typeof claims.sub === 'string' ? claims.sub : undefined;
     if (subject !== undefined && found !== undefined && found !== subject) {
       if (!this.#isReturn) this.#record.tokens = undefined;
-      throw new Error('The authorization server returned the token of another account than before.');
+      throw new Error('The authorization server returned a token for a different account.');
     }
     this.#record.subject ??= found;
     this.#record.tokens = tokens;

@@ -107,7 +107,7 @@ export function storeTokens(store: StoreWithResults, stateSecret: string): McpTo
 
 const STORE: OptionRule = {
   accepts: keepsResults,
-  fix: "a store with results: new SqliteRunStore({ path: 'agent.sqlite' })",
+  fix: "a store of results: new SqliteRunStore({ path: 'agent.sqlite' })",
 };
 
 function digestOf(key: string): string {

@@ -72,10 +72,10 @@ export function appFaults({ ui, output }: ToolDefinition): readonly UnplacedFaul
 }
 
 const NO_OBJECT = {
-  problem: 'it has a `ui`, and its output does not describe an object, from which the view gets its data',
+  problem: 'it has a `ui`, but its output does not describe an object, which the view needs for its data',
   causes: [
     'the return type is not an object, such as a list, a text, or a union with undefined',
-    'there is no generated file, or it is older than the method',
+    'the generated file is missing, or older than the method',
   ],
   fix: 'a method that returns an object, and npx toolwright generate; or `output: …` with a schema of an object',
 };
@@ -108,7 +108,9 @@ export function allAppFaults(registry: ToolRegistry): readonly AuthorFault[] {
   });
 }
 
-const TWO_VIEWS = { fix: 'one object for all tools that share a view; another `uri` for each other view' };
+const TWO_VIEWS = {
+  fix: 'the same object for all tools that share a view, or a different `uri` for each view',
+};
 
 /** The document of a view. */
 export async function htmlOf({ uri, html }: McpApp): Promise<string> {

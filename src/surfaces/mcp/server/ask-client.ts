@@ -59,7 +59,7 @@ export async function sampleMessage(
     rules: { context: CONTEXT, params: PARAMS },
   });
   const answer = await context.ask({
-    message: 'What does the client’s model answer?',
+    message: 'The answer of the client’s model',
     schema: {
       type: 'object',
       required: ['role', 'content'],
@@ -85,7 +85,7 @@ export async function sampleMessage(
 export async function listRoots(context: ToolContext): Promise<readonly Root[]> {
   checkArguments({ of: 'listRoots', given: { context }, rules: { context: CONTEXT } });
   const answer = await context.ask({
-    message: 'Which folders are open?',
+    message: 'The open folders of the client',
     schema: { type: 'object', required: ['roots'], [MARK]: { method: 'roots/list' } },
   });
   return (answer as { readonly roots: readonly Root[] }).roots;
@@ -118,7 +118,7 @@ type Answered =
 
 /** What each client capability provides. */
 const NEEDS = {
-  elicitation: 'an answer of its user by a form',
+  elicitation: 'an answer of its user in a form',
   sampling: 'an answer of the client’s model',
   roots: 'the folders that the client works in',
 } as const;
@@ -141,7 +141,7 @@ export function askClient(asked: Asked, asking: Asking): AskedClient | undefined
   const { tool, caller } = asking;
   const missing = asked.waits.map((wait) => missingFor(wait, caller)).find((found) => found !== undefined);
   if (missing !== undefined) {
-    const text = `The call of '${tool.name}' waits for ${NEEDS[missing]}, which is not offered on this connection (the capability '${missing}').`;
+    const text = `The call of '${tool.name}' needs ${NEEDS[missing]}, which this client does not support (capability '${missing}').`;
     // Such a client needs a protocol error. A missing user is reported to the model, as everywhere.
     if (caller.protocolVersion === STATELESS && missing !== 'elicitation')
       throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { [missing]: {} } }, text);
@@ -149,7 +149,7 @@ export function askClient(asked: Asked, asking: Asking): AskedClient | undefined
   }
   const approval = approvalText(tool, asked.journal.arguments);
   if (approval === undefined && asked.waits.some(({ kind }) => kind === 'approval')) {
-    const text = `The call of '${tool.name}' needs its user’s approval, and its arguments are more than a user can be shown. It was not run. Send fewer or shorter arguments.`;
+    const text = `The call of '${tool.name}' needs the approval of its user, but its arguments are too long to be shown to a user. It was not run. Send fewer or shorter arguments.`;
     return { type: 'refused', text };
   }
   const requests = asked.waits.map((wait, position) => {
@@ -266,7 +266,7 @@ export function readResponse(wait: QuestionWait, key: string, responses?: Fields
         : undefined;
     case 'elicit':
       if (response.action === 'decline') return { approved: false, reason: 'the user declined' };
-      if (response.action === 'cancel') return { approved: false, reason: 'the user did not decide' };
+      if (response.action === 'cancel') return { approved: false, reason: 'the user made no decision' };
       if (wait.kind === 'approval') return { approved: true };
       return { value: questionForm(wait)?.valueOf(response.content ?? {}) };
   }

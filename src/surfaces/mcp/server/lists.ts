@@ -128,7 +128,7 @@ function positionAfter(cursor: string, positions: Listing['positions']): number 
   const last = text.startsWith(MARK) ? text.slice(MARK.length) : undefined;
   const position = last === undefined ? undefined : positions.get(last);
   if (position !== undefined) return position + 1;
-  throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Unknown cursor: ask for the first page again');
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Unknown cursor: request the first page again');
 }
 
 type ServedResource = Extract<ServedAs, { readonly kind: 'resource' }>;

@@ -380,8 +380,7 @@ class RegistryServer implements McpToolServer {
   #isListChanging = false;
 
   constructor(registry: ToolRegistry, given: McpServerOptions) {
-    const onError = (error: unknown) =>
-      logFailure(registry.logger, { what: 'A request of MCP failed', error });
+    const onError = (error: unknown) => logFailure(registry.logger, { what: 'An MCP request failed', error });
     const options = { onError, ...given };
     const { oauth } = options;
     this.#options = options;
@@ -649,7 +648,7 @@ function refuseClosed(): Response {
 }
 
 const BODY_READ_BEFORE =
-  'The body was read before it came here, and request.body is not set: pass it, mcp.node(request, response, body)';
+  'The body was already read, and request.body is not set: pass the body, mcp.node(request, response, body)';
 
 /** An aborted call is answered within half a second; the rest is for reading the response. */
 const CLOSING_MS = 1_000;
@@ -747,7 +746,7 @@ class WatchedBody implements UnderlyingSource<Uint8Array> {
 
   /** Ends the response because its client does not read it and memory is needed. */
   drop(): void {
-    const error = new Error('The response was ended: its client has not read it');
+    const error = new Error('The response was closed, because its client does not read it');
     this.#controller?.error(error);
     this.cancel(error).catch(() => {});
   }

@@ -120,7 +120,7 @@ export class OpenRequests {
 
   /** Aborts running calls, gives up requests to the client, and resolves once all requests are answered. */
   async end(): Promise<void> {
-    const closing = this.#closing ?? new Error('The server is closing');
+    const closing = this.#closing ?? new Error('The server is shutting down');
     this.#closing = closing;
     this.#abortCalls(() => closing);
     for (const id of [...this.#asked]) this.#giveUp(id);
@@ -130,7 +130,7 @@ export class OpenRequests {
   /** Simulates an error response of the client, which ends the waiting call. */
   #giveUp(id: RequestId): void {
     if (!this.#asked.delete(id)) return;
-    const error = { code: CONNECTION_CLOSED, message: 'the server is closing' };
+    const error = { code: CONNECTION_CLOSED, message: 'the server is shutting down' };
     this.#transport?.onmessage?.({ jsonrpc: '2.0', id, error });
   }
 }

@@ -177,13 +177,13 @@ export function checkServer(registry: ToolRegistry, options: McpServerOptions): 
     }),
     ...resources.flatMap((resource) => placed(resource, resourceFaults(resource))),
     ...sameFaults(resources, shapeOf, {
-      problem: 'its URI or URI template means the same as that of',
-      fix: 'another URI, or one method for both',
+      problem: 'its URI or URI template is equivalent to that of',
+      fix: 'another URI, or a single method',
     }),
     ...completions.flatMap((completion) => placed(completion, completionFaults(completion, targets))),
     ...sameFaults(completions, (completion) => JSON.stringify(servedCompletion(completion)), {
       problem: 'it completes the same argument as',
-      fix: 'one method for both',
+      fix: 'a single method',
     }),
     ...allAppFaults(registry),
   ];
@@ -313,7 +313,7 @@ function sameFaults(
 
 /** Clients send the arguments of prompts as texts. */
 const NO_TEXT: UnplacedFault = {
-  problem: 'it is an object or a list, and arguments of prompts are texts',
+  problem: 'it is an object or a list, but arguments of prompts are strings',
   fix: 'a string, a number, a boolean or an enum',
 };
 
@@ -345,7 +345,7 @@ function resourceFaults(resource: ToolDefinition): readonly UnplacedFault[] {
     return [
       {
         problem: `${JSON.stringify(uri)} is neither a URI nor a URI template`,
-        fix: "a scheme, and closed braces around variables: 'orders://{orderId}'",
+        fix: "a URI with a scheme, and with variables in braces: 'orders://{orderId}'",
       },
     ];
   const { properties, required = [] } = resource.parameters;
@@ -353,14 +353,14 @@ function resourceFaults(resource: ToolDefinition): readonly UnplacedFault[] {
   const unread = variables.filter((name) => properties !== undefined && !Object.hasOwn(properties, name));
   return [
     ...unread.map((name) => ({
-      problem: `${uri} has {${name}}, and the method has no parameter of this name`,
+      problem: `${uri} has {${name}}, but the method has no parameter with this name`,
       fix: `${name}: string`,
     })),
     ...required
       .filter((name) => !variables.includes(name))
       .map((parameter) => ({
         parameter,
-        problem: `it is required, and ${uri} has no {${parameter}}`,
+        problem: `it is required, but ${uri} has no {${parameter}}`,
         fix: `{${parameter}} in the URI template; or a parameter that is optional or has a default`,
       })),
   ];
@@ -379,7 +379,7 @@ function completionFaults(
     (isRecord(value) && (value.type === undefined || [value.type].flat().includes('string')));
   if (!takesString)
     faults.push({
-      problem: 'it has no parameter `value` that is a string: the text so far',
+      problem: 'it has no parameter `value` of type string, for the text typed so far',
       fix: 'value: string',
     });
   const known = targets.get(of);
@@ -387,14 +387,14 @@ function completionFaults(
     return [
       ...faults,
       {
-        problem: `it completes an argument of '${of}', and there is no prompt of this name, and no resource of this URI template`,
-        fix: 'the name of the prompt as clients see it, or the URI template of the resource',
+        problem: `it completes an argument of '${of}', but there is no prompt with this name and no resource with this URI template`,
+        fix: 'the name of a prompt as clients see it, or the URI template of a resource',
       },
     ];
   const one = known.length === 0 ? 'no completion: it has no arguments' : `one of ${known.join(', ')}`;
   if (!known.includes(argument)) faults.push({ problem: `'${of}' has no argument '${argument}'`, fix: one });
   for (const parameter of required)
     if (parameter !== 'value' && !known.includes(parameter))
-      faults.push({ parameter, problem: `it is required, and '${of}' has no such argument`, fix: one });
+      faults.push({ parameter, problem: `it is required, but '${of}' has no such argument`, fix: one });
   return faults;
 }

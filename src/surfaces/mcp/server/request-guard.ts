@@ -34,7 +34,9 @@ export function createGuard(
   const refuse = (option: NameList, header: string, value: string): Response => {
     if (reported.size < MAX_REPORTED && !reported.has(option + value)) {
       reported.add(option + value);
-      onError(new Error(`Requests with ${header}: ${value} are refused. Is it meant? Name it in ${option}.`));
+      onError(
+        new Error(`Requests with ${header}: ${value} are refused. To allow them, add the name to ${option}.`),
+      );
     }
     return refuseRequest(403, `Invalid ${header}: ${value}`);
   };
@@ -91,13 +93,14 @@ export function readName(
   entry: unknown,
   list: NameList,
 ): AllowedName | { readonly problem: string; readonly fix: string } {
-  if (typeof entry !== 'string') return { problem: `${String(entry)} is not text`, fix: `'mcp.example.org'` };
+  if (typeof entry !== 'string')
+    return { problem: `${String(entry)} is not a string`, fix: `'mcp.example.org'` };
   const isOfPage = list === 'allowedOrigins';
   const application = isOfPage ? APPLICATION.exec(entry)?.[1] : undefined;
   if (application !== undefined) return { protocol: application.toLowerCase() };
   if (entry.includes('*')) {
-    const fix = `each name by itself, or ${list}: 'any'`;
-    return { problem: `'${entry}' has a wildcard, and names are compared whole`, fix };
+    const fix = `each name in full, or ${list}: 'any'`;
+    return { problem: `'${entry}' has a wildcard, but names are compared in full`, fix };
   }
   const isOrigin = ORIGIN.test(entry);
   const url = URL.parse(isOrigin ? entry : `http://${entry}`);
@@ -107,10 +110,11 @@ export function readName(
   }
   const { protocol, hostname, host, pathname, search, hash, username, password } = url;
   const isBare = /^\/?$/.test(pathname) && search + hash + username + password === '';
-  if (!isOfPage && (isOrigin || !isBare)) return { problem: `'${entry}' is an address`, fix: `'${host}'` };
+  if (!isOfPage && (isOrigin || !isBare))
+    return { problem: `'${entry}' is a URL, not a host`, fix: `'${host}'` };
   if (isOfPage && (!isBare || entry.endsWith('/')))
     return {
-      problem: `'${entry}' has more than an origin`,
+      problem: `'${entry}' is more than an origin`,
       fix: `'${isOrigin ? `${protocol}//` : ''}${host}'`,
     };
   if (isOrigin) return { protocol, hostname, port: portOf(url) };

@@ -243,7 +243,10 @@ function serveResources(mcp: RegistryMcpServer): void {
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
     if (!(await mcp.sees(context, uri))) throw new ResourceNotFoundError(uri);
     if (subscribed.size >= MAX_SUBSCRIBED || uri.length > MAX_URI_CHARACTERS)
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Too many subscriptions, or too long a URI');
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        'Too many subscriptions, or the URI is too long',
+      );
     subscribed.add(uri);
     return {};
   });
@@ -585,7 +588,7 @@ function ask(call: ServedCall, asked: Asked): Served | undefined {
     const request = { answeredBy: owner, owner, call: { tool: tool.name, arguments: journal.arguments } };
     const report = (error: unknown) => served.options.onError?.(error);
     if (!mayApprove(approverOf(tool.approval), request, report)) {
-      const text = `The call of '${tool.name}' needs an approval that cannot be given on this connection, because its tool says who may give it. It was not run, and still has to be approved where that person is asked.`;
+      const text = `The call of '${tool.name}' needs an approval that cannot be given on this connection, because its tool restricts who may approve it. It was not run. It must be approved in another application by such a user.`;
       return { type: 'refused', text };
     }
   }

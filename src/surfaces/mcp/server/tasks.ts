@@ -57,7 +57,7 @@ interface FoundTask extends McpRequest, CallerRights {
   readonly run: KeptRun;
 }
 
-const NO_MODEL = { chat: () => Promise.reject(new Error('A task asks no model.')) };
+const NO_MODEL = { chat: () => Promise.reject(new Error('A task sends no requests to a model.')) };
 
 type CallState =
   | { readonly status: 'held' }
@@ -269,7 +269,7 @@ export class Tasks {
       if (name === 'RunClaimed')
         throw new ProtocolError(
           ProtocolErrorCode.InternalError,
-          'Another server is changing this task; send the answer again',
+          'Another server process is changing this task; send the answer again',
         );
       if (name !== 'InvalidAnswer' && name !== 'RunNotAllowed' && name !== 'DefinitionChanged') throw error;
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, (error as ToolwrightError).message);
@@ -361,12 +361,12 @@ export class Tasks {
         return {
           ...task,
           status: 'working',
-          statusMessage: `Waits for a server that has the tool '${missing}'`,
+          statusMessage: `Waiting for a server process with the tool '${missing}'`,
         };
       const pending = status === 'suspended' ? (state as RunState).pending : [];
       const inputRequests = pendingRequests(pending, found);
       if (Object.keys(inputRequests).length > 0) return { ...task, status: 'input_required', inputRequests };
-      const waits = { statusMessage: 'Waits for an approval that is given elsewhere' };
+      const waits = { statusMessage: 'Waiting for an approval in another application' };
       return { ...task, status: 'working', ...(pending.length > 0 && waits) };
     }
     const { end, toolCalls } = foldRun(run);

@@ -169,7 +169,7 @@ const URL_OPTION: OptionRule = {
     const url = URL.parse(String(value));
     if (!url?.username && !url?.password) return [];
     return [
-      { option, problem: 'url holds a user or a password', fix: "headers: { authorization: 'Basic …' }" },
+      { option, problem: 'url contains a user or a password', fix: "headers: { authorization: 'Basic …' }" },
     ];
   },
 };
@@ -181,7 +181,7 @@ const CLIENT_OPTIONS = optionTable<SatelliteClientOptions>('SatelliteClient', {
     accepts: (value) => FILLED_TEXT.accepts(value) && HEADERS.accepts({ authorization: `Bearer ${value}` }),
     fix: "'letters-and-digits'",
     explain: (value, option) => {
-      const problem = `${option} holds what no header can`;
+      const problem = `${option} contains characters that a header cannot have`;
       const fix = `${option}: letters, digits and -`;
       return FILLED_TEXT.accepts(value) ? [{ option, problem, fix }] : [];
     },
@@ -247,7 +247,7 @@ class SatelliteRun {
       if (request === undefined)
         return { ...this.#progress(), status: 'completed', content: message.content, finishReason };
       if (this.#iterations >= maxIterations) {
-        const problem = `${maxIterations} requests were made, and the assistant still asks for ${request.name}`;
+        const problem = `${maxIterations} requests were made, and the assistant still calls ${request.name}`;
         const error = new ToolwrightError('ToolLoopLimitReached', problem);
         return { ...this.#progress(), status: 'limit', pending: request, error };
       }
@@ -442,7 +442,7 @@ class ChatTransport {
       return await readReply(await fetch(address, options), { onText, maxBytes: maxReplyBytes });
     } catch (cause) {
       if (!late.signal.aborted) throw cause;
-      const problem = `the assistant gave no whole reply within ${timeoutMs} ms`;
+      const problem = `the assistant sent no complete reply within ${timeoutMs} ms`;
       throw new AssistantError('timed_out', problem, { cause });
     } finally {
       clearTimeout(timer);

@@ -245,12 +245,12 @@ async function route(
   const { pathname } = new URL(request.url);
   const path = pathname.startsWith(`${basePath}/`) ? pathname.slice(basePath.length) : '';
   const [, id] = /^\/v1\/chat(?:\/([^/]+))?$/.exec(path) ?? [undefined, null];
-  if (id === null) throw new AssistantFault('not_found', 'there is nothing at this path');
+  if (id === null) throw new AssistantFault('not_found', 'this path does not exist');
   const isPreflight = request.method === 'OPTIONS' && request.headers.has('access-control-request-method');
   if (cors !== undefined && isPreflight) return new Response(null, { status: 204, headers: ALLOWED });
   const method = id === undefined ? 'POST' : 'GET';
   if (request.method !== method)
-    throw new AssistantFault('method_not_allowed', `only ${method} is possible here`, { allow: method });
+    throw new AssistantFault('method_not_allowed', `this path supports only ${method}`, { allow: method });
   checkToken(request, token);
   await enforceRateLimit(request, rateLimit);
   if (id === undefined) return service.post(request);
@@ -258,7 +258,7 @@ async function route(
   try {
     decoded = decodeURIComponent(id);
   } catch {
-    throw new AssistantFault('invalid_request', 'the path is not encoded as it should be');
+    throw new AssistantFault('invalid_request', 'the path is not valid percent-encoding');
   }
   return service.get(decoded, request);
 }
@@ -326,9 +326,9 @@ class ChatService {
   faultOf(thrown: unknown, { signal }: Pick<Request, 'signal'>): AssistantFault {
     if (thrown instanceof AssistantFault) return thrown;
     // The client has left: there is no error to report.
-    if (signal.aborted) return new AssistantFault('internal_error', 'the client went away');
+    if (signal.aborted) return new AssistantFault('internal_error', 'the client disconnected');
     this.log.error('Request failed', { error: thrown });
-    return new AssistantFault('internal_error', 'something went wrong here');
+    return new AssistantFault('internal_error', 'the server failed');
   }
 
   async #ownerOf(request: Request): Promise<unknown> {
@@ -353,7 +353,7 @@ class ChatService {
     const conversation = ownConversation(await this.#store.load(id), request.owner);
     if (conversation?.turnId === turnId) return replayed(request, conversation);
     if (request.after !== undefined && request.after !== conversation?.turnId)
-      throw new AssistantFault('conversation_changed', 'the conversation has gone on, or has expired');
+      throw new AssistantFault('conversation_changed', 'the conversation has continued, or has expired');
     const added = honoured(request.messages, conversation);
     if (added.length === 0) {
       // All results are unexpected: the model is not asked, and its last reply is still valid.
@@ -365,7 +365,7 @@ class ChatService {
     if (messages.length >= maxMessages)
       throw new AssistantFault(
         'conversation_full',
-        'the conversation has too many messages; begin a new one',
+        'the conversation has too many messages; start a new conversation',
       );
     const gate = request.onText && new TextGate(request.onText);
     const reply = await this.#ask({ ...request, gate }, messages);
@@ -513,7 +513,7 @@ function checkToken({ headers }: Request, token: string | undefined): void {
   // Digests have the same length for every input.
   const digest = (text: string) => createHash('sha256').update(text).digest();
   if (timingSafeEqual(digest(sent.trim()), digest(token.trim()))) return;
-  throw new AssistantFault('unauthorized', 'a bearer token is needed', { 'www-authenticate': 'Bearer' });
+  throw new AssistantFault('unauthorized', 'a bearer token is required', { 'www-authenticate': 'Bearer' });
 }
 
 /** The pages that may send requests from their scripts. */
@@ -624,7 +624,7 @@ async function readBody(request: Request, maxBytes: number): Promise<unknown> {
   const isTooLarge = Number(request.headers.get('content-length')) > maxBytes;
   const reading = isTooLarge ? undefined : bytesOf(request, maxBytes);
   const bytes = await reading?.catch(() => {
-    throw new AssistantFault('invalid_request', 'the body broke off');
+    throw new AssistantFault('invalid_request', 'the body is incomplete');
   });
   if (bytes === undefined)
     throw new AssistantFault('body_too_large', `the body has more than ${maxBytes} bytes`);
@@ -733,7 +733,7 @@ const ASSISTANT_OPTIONS = optionTable<AssistantHandlerOptions>('createAssistantH
   store: withMethods(['load', 'append'], "new SqliteConversationStore({ path: 'conversations.sqlite' })"),
   logger: LOGGER,
   telemetry: TELEMETRY,
-  token: protecting(secret({ ...FILLED_TEXT, fix: 'a secret that the clients know' })),
+  token: protecting(secret({ ...FILLED_TEXT, fix: 'a secret that the clients send' })),
   owner: protecting(FUNCTION),
   rateLimit: protecting(FUNCTION),
   cors: objectOf<CorsOptions>(

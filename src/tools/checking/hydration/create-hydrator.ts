@@ -172,7 +172,7 @@ async function runValidations(validations: readonly Validation[]): Promise<reado
       } catch (error) {
         // If all rules are class-validator's own, the value made them throw.
         if (isCertain) throw error;
-        return [{ path, message: 'has a value that its rules cannot check', isAuthored: false }];
+        return [{ path, message: 'has a value that the rules cannot check', isAuthored: false }];
       }
     }),
   );
@@ -329,7 +329,7 @@ const TEXTUAL = {
   }),
   url: textual('must be a valid URL', (text) => URL.parse(text) ?? undefined),
   buffer: textual('must be valid base64', decode),
-  bigint: textual('must be the digits of a whole number', (text) =>
+  bigint: textual('must be a whole number as a string of digits', (text) =>
     /^-?[0-9]+$/.test(text) ? BigInt(text) : undefined,
   ),
   bytes: textual('must be valid base64', (text) => {

@@ -205,7 +205,7 @@ function mayGenerateCode(): boolean {
   try {
     isAllowed = new Function('return true')() === true;
   } catch {
-    const message = 'No code may be generated here: schemas are interpreted, which is slower.';
+    const message = 'Code generation is forbidden here, so schemas are interpreted, which is slower.';
     process.emitWarning(message, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_INTERPRETED' });
     isAllowed = false;
   }

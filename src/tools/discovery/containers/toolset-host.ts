@@ -56,7 +56,7 @@ function inspectDependencies(container: DependencyContainer, root: ProvidedClass
     if (parameters === 'unknown') {
       const unknowns = Array.from({ length: target.length }, () => '?').join(', ');
       note({
-        problem: `${target.name}(${unknowns}) needs arguments, and their types are not known`,
+        problem: `${target.name}(${unknowns}) needs arguments, but their types are unknown`,
         causes: ['the class has no decorator', NO_METADATA],
         fix: `@injectable() before class ${target.name}, @inject(…) on every parameter, or a provider for it in the container`,
       });
@@ -78,7 +78,7 @@ function inspectDependencies(container: DependencyContainer, root: ProvidedClass
         const scoped = nameOf(token);
         // The singleton would keep the scoped instance of the first call permanently.
         note({
-          problem: `the singleton ${singleton} would keep the scoped ${scoped} of its first call forever (${[...path, scoped].join(' → ')})`,
+          problem: `the singleton ${singleton} would hold the scoped ${scoped} of its first call forever (${[...path, scoped].join(' → ')})`,
           fix: `@Toolset({ scope: 'scoped' }) or a shorter lifetime for ${singleton}, or resolve it in the call: context.resolve(${scoped})`,
         });
       }
@@ -138,7 +138,7 @@ function missingProvider(
   const names = parameters.map((parameter) => nameOf(parameter.token));
   const signature = names.with(index, '?').join(', ');
   const via = path.length > 1 ? ` (${path.join(' → ')})` : '';
-  const problem = `nothing provides parameter #${index} (${nameOf(token)}) of ${target.name}(${signature})${via}`;
+  const problem = `there is no provider for parameter #${index} (${nameOf(token)}) of ${target.name}(${signature})${via}`;
   if (!isLostType(token)) {
     return {
       problem,
