@@ -322,6 +322,40 @@ describe('budget', () => {
     expect([run.status, run.error, provider.requests]).toMatchObject(['failed', { code: 518 }, []]);
   });
 
+  test('replies and results of calls are not lost if its store fails, and are counted once it works again', async () => {
+    const { budgets } = new MemoryRunStore();
+    let writes = 0;
+    const settle: BudgetLedger['settle'] = (id, spent) => {
+      writes += 1;
+      // Every first write fails.
+      if (writes % 2 === 1) throw new Error('The store is away.');
+      return budgets.settle(id, spent);
+    };
+    const { config } = setup([calling(['a']), said()]);
+    const store = { budgets: Object.assign(Object.create(budgets), { settle }) };
+    const run = await runToolLoop({ ...config, budget: { store, by: [{ key: () => 't', calls: 5 }] } }, USER);
+    expect(run).toMatchObject({ status: 'completed', content: 'Done.', toolCalls: [{ status: 'success' }] });
+    expect([writes, await budgets.balance({ key: 't' })]).toMatchObject([
+      6,
+      { spent: { calls: 1, tokens: 200, steps: 2 }, reserved: { calls: 0, tokens: 0 } },
+    ]);
+  });
+
+  test('amounts that its store does not accept until the end of the run are logged', async () => {
+    const { budgets } = new MemoryRunStore();
+    const settle = () => Promise.reject(new Error('The store is away.'));
+    const { config } = setup([said()]);
+    const store = { budgets: Object.assign(Object.create(budgets), { settle }) };
+    const lines: string[] = [];
+    const logger = { debug() {}, info() {}, warn() {}, error: (line: string) => void lines.push(line) };
+    const budget = { store, by: [{ key: () => 't', calls: 5 }] };
+    const run = await runToolLoop({ ...config, budget, logger }, USER);
+    expect([run.status, lines]).toEqual([
+      'completed',
+      ['The last amounts of a run could not be written to its shared budget: The store is away.'],
+    ]);
+  });
+
   test('rejects invalid options', async () => {
     const { config } = setup([said()]);
     const wrong = [

@@ -193,7 +193,7 @@ describe('checkpoint', () => {
   });
 
   test.each(['begin', 'append', 'end', 'release'] as const)(
-    'retries if the store fails in %s',
+    'logs a failure of the store in %s, and retries',
     async (name) => {
       let failures = 2;
       const config = kept([calls('add', 'order'), done].slice(name === 'release' ? 0 : 1));
@@ -202,9 +202,15 @@ describe('checkpoint', () => {
         failures -= 1;
         if (failures >= 0) throw new Error('busy');
       });
-      const run = await runToolLoop({ ...config, provider: new ScriptedProvider(replies), store }, messages);
+      const logged: string[] = [];
+      const logger = { debug() {}, info() {}, warn() {}, error: (line: string) => void logged.push(line) };
+      const provider = new ScriptedProvider(replies);
+      const run = await runToolLoop({ ...config, provider, store, logger }, messages);
       expect(run).toMatchObject({ status: name === 'release' ? 'suspended' : 'completed' });
       expect(run.error).toBeUndefined();
+      expect(logged).toEqual([
+        expect.stringMatching(/^Run '\S+' could not be saved; it is tried again .*: busy$/),
+      ]);
     },
   );
 

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { CONVERSATION_LOG, type ConversationLog } from '../../core/contract/conversation-log.js';
+import type { Logger } from '../../core/contract/ports.js';
 import {
   CHECKPOINT_STORE,
   type CheckpointStore,
@@ -11,6 +12,7 @@ import type { RunClaim, RunState, RunStore } from '../../core/contract/run-state
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { MAX_TIMER_MS } from '../../core/kernel/async.js';
 import type { OptionRule } from '../../core/kernel/options.js';
+import { logFailure } from '../call/failure-log.js';
 import { noSuchRun, storeFailed } from './run-errors.js';
 
 export const DEFAULT_LEASE_MS = 30_000;
@@ -28,6 +30,7 @@ const LONGEST_PAUSE_MS = 2_000;
 export interface ClaimRequest<Store extends RunStore = RunStore> {
   readonly store: Store;
   readonly runId: string;
+  readonly logger?: Logger | undefined;
   readonly leaseMs: number;
 }
 
@@ -47,12 +50,14 @@ export class ClaimedRun {
   readonly claim: RunClaim;
   readonly leaseMs: number;
   readonly #store: RunStore;
+  readonly #logger: Logger | undefined;
   readonly #createdAt = performance.now();
   readonly #lost = new AbortController();
   readonly #renewal: LeaseRenewal<boolean>;
 
-  constructor({ store, runId, leaseMs }: ClaimRequest, claim: string = crypto.randomUUID()) {
+  constructor({ store, runId, leaseMs, logger }: ClaimRequest, claim: string = crypto.randomUUID()) {
     this.#store = store;
+    this.#logger = logger;
     this.leaseMs = leaseMs;
     this.claim = { runId, claim };
     this.#renewal = new LeaseRenewal({
@@ -91,6 +96,10 @@ export class ClaimedRun {
         throw await this.#takenOver();
       } catch (cause) {
         this.lost.throwIfAborted();
+        if (failed === undefined) {
+          const what = `Run '${this.claim.runId}' could not be saved; it is tried again for up to ${this.leaseMs} ms`;
+          logFailure(this.#logger, { what, error: cause });
+        }
         failed = cause;
         if (performance.now() - since + wait >= this.leaseMs) {
           const error = storeFailed(`The store could not save run '${this.claim.runId}'`, cause);

@@ -109,7 +109,13 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
       unfollow?.();
     }
   }
-  if (run.budget !== undefined) await run.budget.close();
+  try {
+    if (run.budget !== undefined) await run.budget.close();
+  } catch (error) {
+    const { runId } = config;
+    const what = 'The last amounts of a run could not be written to its shared budget';
+    logFailure(config.logger, { what, error, at: withoutUndefined({ runId }) });
+  }
   let result = endRun(run, end);
   const { state } = result;
   if (state !== undefined || record !== undefined) childRuns.getStore()?.note(result, record?.runId);

@@ -102,6 +102,8 @@ export class RunBudget {
   #since = performance.now();
   /** Time that is not settled with the shared accounts yet. */
   #unsettledMs = 0;
+  /** Settled amounts, by reservation, that the ledger does not have yet. */
+  readonly #unwritten = new Map<string, BudgetAmounts>();
   /** The run is new, and has sent no request yet. */
   #isFresh: boolean;
   #end: ToolwrightError | undefined;
@@ -241,7 +243,8 @@ export class RunBudget {
     } catch (cause) {
       // A mistake of the run's author is not a failure of the provider.
       if (cause instanceof InvalidOptionsError) throw cause;
-      return notMade(notCounted('The request was not sent', cause));
+      // Without the store, the limits are unknown. A missing price has its own error.
+      return notMade(ToolwrightError.is(cause) ? cause : storeFailed('The request was not sent', cause));
     }
     if (before === undefined)
       return notMade(this.#end ?? new ToolwrightError('BudgetSpent', 'The budget is spent.'));
@@ -260,13 +263,8 @@ export class RunBudget {
       at,
       withheld: run.usage.totalTokens - usedBefore,
     });
-    try {
-      const settled = reserved.settle(amounts);
-      if (settled !== undefined) await settled;
-    } catch (cause) {
-      const error = notCounted('The reply was received, but its usage could not be counted', cause);
-      if (reply.ok) return { ok: false, reason: 'failed', error, isFinal: true };
-    }
+    const settled = reserved.settle(amounts);
+    if (settled !== undefined) await settled;
     return reply.ok && question.trace !== undefined ? { ...reply, cost: inUnits(amounts.cost) } : reply;
   }
 
@@ -402,7 +400,7 @@ export class RunBudget {
 
   /**
    * Returns the reservations of calls that wait for an answer, which are executed again and counted then, and of
-   * calls that an abort ended while the ledger was called.
+   * calls that an abort ended while the ledger was called. Throws if amounts could not be written to the ledger.
    */
   async close(): Promise<void> {
     const beginning = Promise.allSettled(this.#beginning);
@@ -411,10 +409,8 @@ export class RunBudget {
     this.#isClosed = true;
     const open = [...this.#open.values()];
     this.#open.clear();
-    for (const { reserved } of open)
-      try {
-        await reserved.settle(NO_AMOUNTS);
-      } catch {}
+    for (const { reserved } of open) await reserved.settle(NO_AMOUNTS);
+    if (this.ledger !== undefined) await this.#writeSettled(this.ledger);
   }
 
   /**
@@ -478,6 +474,7 @@ export class RunBudget {
     const id = crypto.randomUUID();
     let isReserved = false;
     try {
+      await this.#writeSettled(ledger);
       const beyond = await reserveShared(ledger, this.#shared, { id, amounts, leaseMs: LEASE_MS });
       if (beyond !== undefined) return beyond;
       isReserved = true;
@@ -495,9 +492,21 @@ export class RunBudget {
         this.#lap();
         const timeMs = Math.round(this.#unsettledMs);
         this.#unsettledMs = 0;
-        await ledger.settle(id, { ...spent, timeMs });
+        this.#unwritten.set(id, { ...spent, timeMs });
+        await this.#writeSettled(ledger).catch(() => {});
       },
     };
+  }
+
+  /**
+   * Writes settled amounts to the ledger. If it fails, they are written before the next reservation: replies and
+   * results must not be lost because of it.
+   */
+  async #writeSettled(ledger: BudgetLedger): Promise<void> {
+    for (const [id, amounts] of this.#unwritten) {
+      await ledger.settle(id, amounts);
+      this.#unwritten.delete(id);
+    }
   }
 
   /** Even the smallest useful request exceeded the budget. */
@@ -569,11 +578,6 @@ function leastGrant({ part, limit, used }: Beyond, amounts: BudgetAmounts): numb
 
 function notMade(error: ToolwrightError): Reply {
   return { ok: false, reason: 'failed', error, isFinal: true, isUnsent: true };
-}
-
-/** Without the store, the limits are unknown, so the request is refused. A missing price has its own error. */
-function notCounted(what: string, cause: unknown): ToolwrightError {
-  return ToolwrightError.is(cause) ? cause : storeFailed(what, cause);
 }
 
 /** The least characters per token: English text has four, JSON and code three. */

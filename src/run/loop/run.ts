@@ -418,8 +418,8 @@ export function driveRun(config: ResumeConfig, start: RunStart, deps: RunDeps): 
   const isNew = 'messages' in start;
   if (savesSteps(config)) {
     if (!isNew) throw wrong('resumeToolLoop', 'resumeStoredRun(config, { store, runId }, answers)');
-    const { leaseMs = DEFAULT_LEASE_MS, runId = crypto.randomUUID() } = config;
-    const claimed = new ClaimedRun({ store: checkpointStore(config.store), runId, leaseMs });
+    const { leaseMs = DEFAULT_LEASE_MS, runId = crypto.randomUUID(), logger } = config;
+    const claimed = new ClaimedRun({ store: checkpointStore(config.store), runId, leaseMs, logger });
     return driveClaimed({ ...config, runId }, () => start, { claimed, from: 'new', deps });
   }
   if (!isNew) return driveLoop(config, start, deps);

@@ -122,7 +122,8 @@ export async function driveStoredRun(
   { resumption, deps }: { readonly resumption: Resumption; readonly deps: RunDeps },
 ): Promise<ToolLoopResult> {
   if (savesSteps(config)) checkpointStore(store);
-  const seized = await claimSuspended({ store, runId, leaseMs });
+  const { logger } = config;
+  const seized = await claimSuspended({ store, runId, leaseMs, logger });
   const { turnOf } = seized.run.state;
   if (turnOf !== deps.turnOf) {
     await seized.claimed.giveBack();

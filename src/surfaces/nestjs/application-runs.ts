@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ModuleRef } from '@nestjs/core';
 import type { Answer, CallScope } from '../../core/contract/call.js';
 import type { Message } from '../../core/contract/llm-provider.js';
-import type { RunState, RunStore } from '../../core/contract/run-state.js';
+import { RUN_ID, type RunState, type RunStore } from '../../core/contract/run-state.js';
 import {
   type AuthorFault,
   InvalidOptionsError,
@@ -209,7 +209,9 @@ export class ApplicationRuns {
 
   /** A stored run; loaded only if runs have owners. */
   async stored(runId: string, store: RunStore): Promise<RunState | undefined> {
-    return this.#parts.options.owner === undefined ? undefined : store.load(runId);
+    // Clients choose ids, and databases refuse some texts.
+    const isPossible = this.#parts.options.owner !== undefined && RUN_ID.accepts(runId);
+    return isPossible ? store.load(runId) : undefined;
   }
 
   /** A scope with the container, data and owner of the given request, or of the one whose handler is running. */

@@ -1,10 +1,13 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { Body, Controller, type INestApplication, Injectable, Param, Post, Req } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { type Answer, type PendingCall, Tool, type ToolLoopResult } from 'toolwright';
+import { type Answer, type PendingCall, type RunStore, Tool, type ToolLoopResult } from 'toolwright';
 import { ToolwrightModule, ToolwrightService } from 'toolwright/nestjs';
+import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
+import { describePostgres } from '../../services/services.js';
+import { TestSchemas } from '../postgres/test-schema.js';
 
 type UserRequest = { readonly headers: { readonly user?: string } };
 
@@ -52,7 +55,7 @@ interface Sent {
   readonly user?: string;
 }
 
-async function serve(store: MemoryRunStore) {
+async function serve(store: RunStore) {
   const provider = new ScriptedProvider([
     { content: '', toolCalls: [{ id: 'c1', name: 'refund_order', arguments: { order: 'ord_1' } }] },
     { content: 'Done.' },
@@ -99,4 +102,15 @@ test('a route without a filter answers a refused approval with its status, and t
   expect(await post(path, { body: [] })).toMatchObject({ status: 201, body: { pending: run.pending } });
   expect(await post(path, { body })).toMatchObject({ status: 201, body: { status: 'completed' } });
   expect(Refunds.made).toEqual(['ord_1']);
+});
+
+describePostgres('answers over PostgresRunStore', (service) => {
+  const schemas = new TestSchemas(service);
+
+  test('an id that PostgreSQL refuses as text is answered like an unknown id', async () => {
+    const store = new PostgresRunStore({ connectionString: service.url, schema: schemas.newSchema() });
+    const post = await serve(store);
+    expect(await post('/runs/a%00b/answers', { body: [] })).toMatchObject({ status: 404 });
+    await store.close();
+  });
 });
