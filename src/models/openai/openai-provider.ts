@@ -128,10 +128,11 @@ export class OpenAIProvider implements LLMProvider {
     const request = this.#strict.request(given);
     const reply = this.#replyTo(request);
     try {
-      const limits = { timeoutMs: this.#client.timeout, signal: request.signal };
-      const body = await this.#unlessRefused(request, 'chat', (body) =>
-        bodyInTime((ended) => this.#create(body, ended).asResponse(), limits),
-      );
+      const timeout = new BodyTimeout(this.#client.timeout, request.signal);
+      const body = await this.#unlessRefused(request, 'chat', async (body) => {
+        const response = await this.#create(body, timeout.signal).asResponse();
+        return timeout.limit(readBody(response));
+      });
       reply.add(body);
       return this.#strict.response(this.#responseOf(reply, body, true), given);
     } catch (error) {
@@ -147,11 +148,13 @@ export class OpenAIProvider implements LLMProvider {
     let last: unknown;
     let isDone = false;
     try {
+      const timeout = new BodyTimeout(this.#client.timeout, request.signal);
       const opened = await this.#unlessRefused(request, 'stream', async (body): Promise<OpenedReply> => {
-        const response = await this.#create(body, request.signal).asResponse();
+        const response = await this.#create(body, timeout.signal).asResponse();
         // A server without streaming answers with the whole completion, and a wrong address with an HTML page.
         const isWhole = /json|html/i.test(response.headers.get('content-type') ?? '');
-        return isWhole ? { chunks: [await readBody(response)], isDone: () => true } : readEvents(response);
+        if (!isWhole) return readEvents(response, timeout);
+        return { chunks: [await timeout.limit(readBody(response))], isDone: () => true };
       });
       for await (const chunk of opened.chunks) {
         last = chunk;
@@ -278,24 +281,42 @@ function serverIdentity(baseURL: string): ProviderIdentity {
 }
 
 /**
- * Sends a request with the same timeout for the body as for the headers. The client has such a timeout from version 7
- * on; older versions would wait forever.
- *
- * @throws errors of the client; Error after the timeout.
+ * Limits how long a body, or the next event of a stream, is awaited, as the client limits the headers. The client has
+ * such a timeout from version 7 on, but not for streams.
  */
-async function bodyInTime(
-  send: (signal: AbortSignal) => Promise<Response>,
-  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
-): Promise<unknown> {
-  const late = new AbortController();
-  const response = await send(signal ? AbortSignal.any([signal, late.signal]) : late.signal);
-  const timer = setTimeout(() => late.abort(), timeoutMs);
-  try {
-    return await readBody(response);
-  } catch (error) {
-    throw late.signal.aborted ? new Error('Request timed out.', { cause: error }) : error;
-  } finally {
-    clearTimeout(timer);
+class BodyTimeout {
+  readonly #late = new AbortController();
+  readonly #timeoutMs: number;
+  /** Aborted after the timeout, and with the signal of the request. */
+  readonly signal: AbortSignal;
+
+  constructor(timeoutMs: number, signal: AbortSignal | undefined) {
+    this.#timeoutMs = timeoutMs;
+    this.signal = signal ? AbortSignal.any([signal, this.#late.signal]) : this.#late.signal;
+  }
+
+  /** @throws Error after the timeout. */
+  async limit<Part>(part: Promise<Part>): Promise<Part> {
+    const timer = setTimeout(() => this.#late.abort(), this.#timeoutMs);
+    try {
+      return await part;
+    } catch (error) {
+      throw this.#late.signal.aborted ? new Error('Request timed out.', { cause: error }) : error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async *limitEach<Part>(parts: AsyncGenerator<Part>): AsyncGenerator<Part> {
+    try {
+      for (;;) {
+        const { done, value } = await this.limit(parts.next());
+        if (done) return;
+        yield value;
+      }
+    } finally {
+      await parts.return(undefined);
+    }
   }
 }
 
@@ -306,10 +327,10 @@ interface OpenedReply {
 }
 
 /** The events of a stream as JSON. A stream that is closed without `[DONE]` may have been cut off. */
-function readEvents({ body, headers }: Response): OpenedReply {
+function readEvents({ body, headers }: Response, timeout: BodyTimeout): OpenedReply {
   let isDone = false;
   async function* chunks(): AsyncGenerator<unknown> {
-    for await (const { event, data } of body === null ? [] : readServerEvents(body)) {
+    for await (const { event, data } of body === null ? [] : timeout.limitEach(readServerEvents(body))) {
       isDone = data === '[DONE]';
       if (isDone) return;
       const chunk: unknown = JSON.parse(data);
@@ -356,7 +377,7 @@ export interface OpenAIProviderOptions extends ClientExtras {
   readonly organization?: string;
   /** Sent with every request, in addition to the client's own headers. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Milliseconds until a request without an answer fails (default: 10 minutes). */
+  /** Milliseconds without an answer, or without the next event of a stream, until a request fails (default: 10 minutes). */
   readonly timeoutMs?: number;
   /** How often a request is retried after a lost connection, 408, 409, 429 or 5xx (default: 2). */
   readonly maxRetries?: number;

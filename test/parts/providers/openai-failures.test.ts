@@ -143,6 +143,35 @@ describe('failures after the response started', () => {
     expect(error.message).toBe(`${server.baseURL} did not answer in time; raise timeoutMs or try again`);
   });
 
+  test.each(['chat', 'responses'] as const)(
+    'a stream of %s that stalls is reported as a timeout',
+    async (api) => {
+      const event = api === 'chat' ? begun : 'data: {"type":"response.output_text.delta","delta":"Hel"}\n\n';
+      await using server = await LoopbackServer.start((response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write(event);
+      });
+      const provider = new OpenAIProvider({ baseURL: server.baseURL, api, maxRetries: 0, timeoutMs: 2_000 });
+      const error = await failure(provider, 'stream');
+      expect(error).toMatchObject({
+        message: `${server.baseURL} did not answer in time; raise timeoutMs or try again`,
+        retryable: true,
+      });
+    },
+  );
+
+  test('a stream with a slow reader is not a timeout', async () => {
+    await using server = await LoopbackServer.start(
+      events([delta({ content: 'Hel' }), delta({ content: 'lo' }, 'stop')]),
+    );
+    const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0, timeoutMs: 1_000 });
+    const parts: string[] = [];
+    for await (const { type } of provider.stream(REQUEST)) {
+      parts.push(type);
+      await new Promise((resolve) => setTimeout(resolve, 1_200));
+    }
+    expect(parts).toEqual(['text-delta', 'text-delta', 'response']);
+  });
+
   test('a truncated body is reported as broken JSON', async () => {
     const { message } = await failureOf(page('{"choices": [', 'application/json'), 'chat');
     expect(message).toMatch(/^BASE answered with broken JSON: /);
