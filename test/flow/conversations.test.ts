@@ -674,6 +674,31 @@ function describeFleet(fleet: () => Fleet): void {
     expect(await openStore().conversations.due(10)).toEqual([]);
   });
 
+  test('close ends the readers here, after the stored events, while the turn continues in another process', async () => {
+    const { open } = fleet();
+    const begun = Promise.withResolvers<void>();
+    const stuck: LLMProvider = {
+      chat: ({ signal }) => {
+        begun.resolve();
+        return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+      },
+    };
+    const worker = open({}, { provider: stuck });
+    const front = open({ takesTurns: false });
+    await front.prompt('c1', 'one');
+    await begun.promise;
+    const [read, readByWorker] = [front, worker].map((reader) => readUntil(reader, 'c1', () => false));
+    const idle = front.idle('c1');
+    idle.catch(() => {});
+    await front.close();
+    expect((await read)?.map(({ event }) => event.type)).toContain('turn-start');
+    await expect(idle).rejects.toMatchObject({ name: 'RunClaimed' });
+    expect((await readUntil(front, 'c1', () => false)).length).toBeGreaterThan(0);
+    expect(await worker.snapshot('c1')).toMatchObject({ status: 'running' });
+    await worker.close({ timeoutMs: 20 });
+    expect((await readByWorker)?.map(({ event }) => event.type)).not.toContain('turn-end');
+  });
+
   test('conversations run in parallel, up to maxConcurrency', async () => {
     const { open } = fleet();
     const provider = echoProvider();

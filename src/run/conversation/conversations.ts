@@ -277,13 +277,13 @@ export class Conversations {
   }
 
   /**
-   * The events of the conversation, in any process: first the stored events after `after`, then new ones. It ends
-   * only with `signal`, with `upTo`, or when the reader stops.
+   * The events of the conversation, in any process: first the stored events after `after`, then new ones. It ends with
+   * `signal`, with `upTo`, when the reader stops, or when `close` has ended, after the events stored until then.
    */
   events(conversationId: string, options: EventsOptions = {}): AsyncIterable<NumberedEvent> {
     checkId('events', conversationId);
     checkOptions(options, METHOD_OPTIONS.events);
-    return readEvents(this.#log, conversationId, options);
+    return readEvents(this.#log, conversationId, { ...options, closed: this.#closed.signal });
   }
 
   /** The current state of the conversation; `undefined` if it does not exist. */
@@ -293,7 +293,11 @@ export class Conversations {
     return kept && viewOf(kept, this.#options.store);
   }
 
-  /** Resolves with the conversation as soon as it is idle or suspended, whichever process takes its turns. */
+  /**
+   * Resolves with the conversation as soon as it is idle or suspended, whichever process takes its turns.
+   *
+   * @throws ToolwrightError `RunClaimed` (517) if it still runs in another process when `close` has ended.
+   */
   async idle(
     conversationId: string,
     options: ConversationIdleOptions = {},
@@ -301,16 +305,18 @@ export class Conversations {
     checkId('idle', conversationId);
     checkOptions(options, METHOD_OPTIONS.idle);
     const { signal } = options;
-    for await (const _ of changesOf(this.#log, conversationId, { signal })) {
+    const closed = this.#closed.signal;
+    for await (const _ of changesOf(this.#log, conversationId, { signal, closed })) {
       const view = await this.snapshot(conversationId);
       if (view?.status !== 'running') return view;
     }
-    throw signal?.reason;
+    throw signal?.aborted ? signal.reason : new ToolwrightError('RunClaimed', STILL_RUNNING);
   }
 
   /**
    * Takes no more turns, and resolves when the turns that run here have ended or wait for answers, and the jobs that
-   * run here have ended. Until then, a process that takes turns from a shared store does not exit.
+   * run here have ended. Until then, a process that takes turns from a shared store does not exit. Then the readers of
+   * `events` here end, also of turns that run in other processes.
    *
    * With `timeoutMs`, a longer turn is left in its stored state: its calls are aborted here, and another process
    * continues it when the lease has expired.
@@ -414,6 +420,9 @@ export class Conversations {
 /** How often a deletion checks for its turn without notifications. */
 const LOOK_MS = 1_000;
 
+const STILL_RUNNING =
+  'The conversation still runs in another process, and these conversations were closed: wait for it in a process that is not shutting down.';
+
 /** Not a revision of a conversation. */
 const NOTHING_SEEN = -1;
 
@@ -430,10 +439,10 @@ const PAGE = 256;
 async function* readEvents(
   log: ConversationLog,
   conversationId: string,
-  { after = 0, upTo = Infinity, signal }: EventsOptions,
+  { after = 0, upTo = Infinity, signal, closed }: EventsOptions & Pick<Following, 'closed'>,
 ): AsyncGenerator<NumberedEvent, undefined> {
   let last = after;
-  for await (const _ of changesOf(log, conversationId, { signal })) {
+  for await (const _ of changesOf(log, conversationId, { signal, closed })) {
     for (let isWhole = false; !isWhole && last < upTo; ) {
       const page = await log.events({ conversationId, after: last, limit: PAGE });
       isWhole = page.length === 0;
@@ -448,31 +457,41 @@ async function* readEvents(
   return undefined;
 }
 
+/** How long changes of a conversation are followed. */
+interface Following {
+  readonly signal?: AbortSignal | undefined;
+  readonly closed?: AbortSignal;
+  /** Milliseconds after which a change may have been missed. */
+  readonly everyMs?: number;
+}
+
 /**
- * Yields immediately, and whenever the conversation may have changed since then, until `signal` ends it. `everyMs`:
- * milliseconds after which a change may have been missed.
+ * Yields immediately, and whenever the conversation may have changed since then, until `signal` ends it. When `closed`
+ * is aborted, it yields one last time.
  */
 async function* changesOf(
   log: ConversationLog,
   conversationId: string,
-  { signal, everyMs }: { readonly signal?: AbortSignal | undefined; readonly everyMs?: number },
+  { signal, closed, everyMs }: Following,
 ): AsyncGenerator<void, undefined> {
   let change = Promise.withResolvers<void>();
   const unwatch = log.watch((news) => {
     // Any conversation may have been missed.
     if (news.about === 'missed' || news.conversationId === conversationId) change.resolve();
   });
-  const unfollow = signal && onAbort(signal, () => change.resolve());
+  const unfollow = [signal, closed].map((ending) => ending && onAbort(ending, () => change.resolve()));
   try {
     while (!signal?.aborted) {
       change = Promise.withResolvers();
+      const isLast = closed?.aborted;
       yield;
+      if (isLast) break;
       await (everyMs === undefined ? change.promise : Promise.race([change.promise, pause(everyMs)]));
     }
     return undefined;
   } finally {
     unwatch();
-    unfollow?.();
+    for (const stop of unfollow) stop?.();
   }
 }
 

@@ -14,6 +14,7 @@ import {
   MILLISECONDS,
   oneOf,
   optionTable,
+  PAUSE,
   protecting,
   type RulesOf,
   required,
@@ -23,6 +24,7 @@ import {
 import { logFailure } from '../../run/call/failure-log.js';
 import { Conversations } from '../../run/conversation/conversations.js';
 import {
+  type ConversationsCloseOptions,
   type ConversationsConfig,
   type ConversationsOptions,
   keepsConversations,
@@ -199,10 +201,10 @@ export interface ChatHandler {
   /** A request listener for `http`, and a handler for Express and Fastify. */
   readonly node: NodeHandler;
   /**
-   * Refuses requests (503), and stops taking turns of the conversations that the handler created; resolves when the
-   * running turns have ended.
+   * Refuses requests (503), and closes the conversations that the handler created, as {@link Conversations.close};
+   * then their responses end. Given conversations stay open.
    */
-  readonly close: () => Promise<void>;
+  readonly close: (options?: ConversationsCloseOptions) => Promise<void>;
 }
 
 /**
@@ -238,12 +240,15 @@ export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
       return (known ?? new HttpFault(500, 'The request failed.')).response;
     });
   };
-  const close = async (): Promise<void> => {
+  const close = async (options: ConversationsCloseOptions = {}): Promise<void> => {
+    checkOptions(options, CLOSE_OPTIONS);
     isClosed = true;
-    await read.own?.close();
+    await read.own?.close(options);
   };
   return { fetch, node: nodeListener(fetch), close };
 }
+
+const CLOSE_OPTIONS = optionTable<ConversationsCloseOptions>('ChatHandler.close', { timeoutMs: PAUSE });
 
 const REQUEST = withMethods(['text'], 'a Request of the Web; Node’s http takes the handler’s `node`');
 

@@ -636,3 +636,30 @@ test('a closed chat handler refuses requests', async () => {
   await close();
   expect((await fetch(new Request('http://shop/chat', { method: 'POST', body: '{}' }))).status).toBe(503);
 });
+
+test('a chat handler that is closed with timeoutMs ends the response of a longer turn', async () => {
+  const begun = Promise.withResolvers<void>();
+  const provider: LLMProvider = {
+    chat: () => Promise.reject(new Error('only streams')),
+    async *stream({ signal }) {
+      yield { type: 'text-delta', text: 'Let me' };
+      begun.resolve();
+      await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+    },
+  };
+  const store = new MemoryRunStore();
+  const handler = createChatHandler({ provider, model: 'm', store, authenticate: () => 'ann' });
+  const response = await handler.fetch(
+    new Request('http://shop/chat', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ id: 'c1', messages: [said('Hi', 'm1')] }),
+    }),
+  );
+  const text = response.text();
+  await begun.promise;
+  await handler.close({ timeoutMs: 20 });
+  expect(await text).toContain('Let me');
+  expect(await store.conversations.read('c1')).toMatchObject({ turns: 1, turn: { runId: 'c1.1' } });
+  await expect(handler.close({ timeout: 20 } as never)).rejects.toThrow('timeoutMs');
+});

@@ -15,7 +15,7 @@ import {
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { InvalidOptionsError, type LLMProvider, Tool, ToolContext } from 'toolwright';
+import { Conversations, InvalidOptionsError, type LLMProvider, Tool, ToolContext } from 'toolwright';
 import { ToolwrightModule, type ToolwrightModuleOptions, ToolwrightService } from 'toolwright/nestjs';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -204,6 +204,41 @@ describe('ToolwrightService.chat', () => {
 });
 
 describe('ToolwrightModule.forChat', () => {
+  test.each([
+    ['takes turns', undefined],
+    ['only serves chats', false],
+  ])(
+    'a shutdown of an application that %s ends the response of a turn that takes too long',
+    async (_what, worker) => {
+      const begun = Promise.withResolvers<void>();
+      const provider: LLMProvider = {
+        chat: () => Promise.reject(new Error('only streams')),
+        async *stream({ signal }) {
+          yield { type: 'text-delta', text: 'Let me' };
+          begun.resolve();
+          await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+        },
+      };
+      const store = new MemoryRunStore();
+      const other = new Conversations({
+        store,
+        config: { provider, model: 'm' },
+        takesTurns: worker === false,
+      });
+      const url = await open(
+        { provider, store, worker, shutdownTimeoutMs: 20 },
+        { imports: [ToolwrightModule.forChat()] },
+      );
+      const response = await ask(`${url}/chat`, { id: 'c1', messages: [said('Hi', 'm1')] }, 'ada');
+      const text = response.text();
+      await begun.promise;
+      await applications.pop()?.close();
+      expect(await text).toContain('"start"');
+      expect(await store.conversations.read('c1')).toMatchObject({ turns: 1, turn: { runId: 'c1.1' } });
+      await other.close({ timeoutMs: 20 });
+    },
+  );
+
   test('serves a route behind the guards of the application and its own guards', async () => {
     const guarded: string[] = [];
     const own: CanActivate = {
