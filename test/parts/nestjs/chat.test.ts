@@ -310,6 +310,6 @@ describe('ToolwrightModule.forChat', () => {
 
   test('refuses unknown options', () => {
     expect(() => ToolwrightModule.forChat({ paht: 'x' } as never)).toThrow('path');
-    expect(() => ToolwrightModule.forChat({ guards: undefined as never })).toThrow('guards is there');
+    expect(() => ToolwrightModule.forChat({ guards: undefined as never })).toThrow('guards is undefined');
   });
 });
