@@ -5,8 +5,9 @@ import type { ToolContext } from './tool-context.js';
  * A resource that a call would access. Policies use it to decide before the call has any effect. The tool states it
  * (`@Tool({ touches })`), because it can interpret its arguments; policies decide what is allowed.
  *
- * - `read` and `write`: a file or a folder, relative to the working folder of the tool, with `/` and without `../..`;
- *   an absolute path is outside the working folder. `write` includes creating and removing. `isDeep`: includes
+ * - `read` and `write`: a file or a folder, relative to the working folder of the tool, with `/`. Permissions normalize
+ *   it; a path that leaves the working folder is outside, as is an absolute path, unless `folder` shows that it is
+ *   inside. `write` includes creating and removing. `isDeep`: includes
  *   everything in the folder. `absolute`: the absolute path, if `path` is relative to another folder of the user.
  *   Rules that name it apply. It is no reason to ask that the path is outside the working folder. `folder`: the
  *   absolute path of the working folder, with `/` and with links resolved; without it, rules with absolute paths do not

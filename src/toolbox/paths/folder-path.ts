@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
-import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { isAbsolute, posix, relative, resolve, sep } from 'node:path';
 import { FILLED_TEXT, type OptionRule } from '../../core/kernel/options.js';
 
 /** The absolute path of a folder. */
@@ -125,4 +125,26 @@ export function pathWithin(path: string, folder: string): string | undefined {
   if (found === '' || isAbsolute(found)) return undefined;
   const names = found.split(sep);
   return names[0] === '..' ? undefined : names.join('/');
+}
+
+/** Whether a normalized path of a tool is absolute or leaves the folder. */
+export function isOutside(path: string): boolean {
+  return isAbsolute(path) || leavesFolder(path);
+}
+
+/** Whether a normalized relative path leads out of the folder. */
+export function leavesFolder(path: string): boolean {
+  return /^\.\.(\/|$)/.test(path);
+}
+
+/**
+ * The normalized form of a path that is relative to a folder, or absolute: with `/`, and relative if it is in the
+ * folder. If the folder is unknown, a path that leaves it begins with `..`. A `/` at the end is preserved.
+ */
+export function pathFrom(folder: string | undefined, given: string): string {
+  const path = posix.normalize(given.split(sep).join('/'));
+  if (folder === undefined || !isOutside(path)) return path;
+  const start = posix.join(folder, '/');
+  const full = isAbsolute(path) ? path : posix.join(folder, path);
+  return `${full}/`.startsWith(start) ? posix.normalize(`.${full.slice(start.length - 1)}`) : full;
 }

@@ -28,7 +28,14 @@ import {
 } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { isHostPattern } from '../network/web-access.js';
-import { foldedPath, ifPossible, PROTECTED_NAMES } from '../paths/folder-path.js';
+import {
+  foldedPath,
+  ifPossible,
+  isOutside,
+  leavesFolder,
+  PROTECTED_NAMES,
+  pathFrom,
+} from '../paths/folder-path.js';
 import {
   globLiteral,
   globMatcher,
@@ -285,6 +292,7 @@ export function rulesOfYes(
   const sameCall = { tool: globLiteral(tool), arguments: Object.fromEntries(exact) };
   const rules = accesses.map((access): Omit<PermissionRule, 'decision'> => {
     if (access.action !== 'read' && access.action !== 'write') return sameCall;
+    if (leavesFolder(access.path)) return sameCall;
     const path = globLiteral(access.path) + (access.isDeep ? '/**' : '');
     return { tool: globLiteral(tool), action: access.action, path };
   });
@@ -446,7 +454,8 @@ function pathMatcher(pattern: string, isStrict: boolean): (access: ResourceAcces
     const isInside = !isAbsolute(given) && folder !== undefined;
     const path = isAbout && isInside ? posix.join(folder, given) : given;
     // An `allow` rule for the folder does not apply outside of it; a `deny` rule without `/` applies everywhere.
-    if (isOfSystem !== isAbsolute(path) && (isStrict || isOfSystem)) return 'no';
+    if (isOfSystem !== isOutside(path) && (isStrict || isOfSystem)) return 'no';
+    if (isStrict && leavesFolder(path)) return 'no';
     const names = form(path).replace(/^\//, '');
     if (fits.some((one) => one(names))) return 'yes';
     return isDeep && reaches.some((one) => one(names)) ? 'maybe' : 'no';
@@ -811,9 +820,9 @@ function mostSpecific(rules: readonly ReadyRule[], subject: Subject): RuleDecisi
 function alwaysAsks(access: ResourceAccess | undefined, isNamed: boolean): string | undefined {
   if (access?.action === 'unknown') return access.why;
   if (access?.action === 'read' || access?.action === 'write')
-    return access.path.startsWith('/') && !isNamed ? 'it is outside of the folder' : undefined;
+    return isOutside(access.path) && !isNamed ? 'it is outside of the folder' : undefined;
   if (access?.action !== 'run') return undefined;
-  const outside = access.mentions?.find((path) => path.startsWith('/'));
+  const outside = access.mentions?.find(isOutside);
   if (outside !== undefined) return `its argument '${outside}' is outside of the folder`;
   return access.words.includes(undefined) ? 'some of its arguments are unknown before it runs' : undefined;
 }
@@ -829,11 +838,29 @@ async function accessOf(request: PolicyRequest): Promise<readonly ResourceAccess
   try {
     const stated: unknown = await request.tool.touches(request.arguments, request.context);
     if (stated === 'as annotated') return stated;
-    if (Array.isArray(stated) && stated.every(isAccess)) return stated;
+    if (Array.isArray(stated) && stated.every(isAccess)) return stated.map(withNormalPaths);
   } catch (error) {
     problem = `: ${errorMessage(error)}`;
   }
   return [{ action: 'unknown', why: `the tool could not report what it would access${problem}` }];
+}
+
+/** The only form that rules and modes see: `reports/../.git/config` is `.git/config`. */
+function withNormalPaths(access: ResourceAccess): ResourceAccess {
+  if (access.action === 'run') {
+    const { folder, mentions } = access;
+    return mentions === undefined
+      ? access
+      : { ...access, mentions: mentions.map((path) => pathFrom(folder, path)) };
+  }
+  if (access.action !== 'read' && access.action !== 'write') return access;
+  const { folder, path, absolute } = access;
+  const normal = pathFrom(folder, path).replace(/(?<=.)\/$/, '');
+  return {
+    ...access,
+    path: normal,
+    ...(absolute !== undefined && { absolute: pathFrom(undefined, absolute) }),
+  };
 }
 
 function isAccess(value: unknown): value is ResourceAccess {

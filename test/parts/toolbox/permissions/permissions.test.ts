@@ -404,6 +404,49 @@ describe('Permissions', () => {
     }
   });
 
+  const inProject = (path: string): ResourceAccess => ({ action: 'write', path, folder: '/srv/project' });
+  test.each<[PermissionsOptions, ResourceAccess, Permission]>([
+    [{ rules: [rule('allow', { path: 'reports/**' })] }, write('reports/./a//b'), 'allow'],
+    [{ rules: [rule('allow', { path: 'reports/**' })] }, write('reports/../src/a'), 'ask'],
+    [{ rules: [rule('allow', { path: 'reports/**' })] }, write('reports/../.git/hooks/x'), 'ask'],
+    [{ rules: [rule('allow', { path: 'reports/**' })] }, write('reports/../../../etc/passwd'), 'ask'],
+    [{ rules: [rule('allow', { path: 'reports/**' })] }, read('reports/../../../etc/passwd'), 'ask'],
+    [{ rules: [rule('allow', { path: '**' })] }, write('reports/../../a'), 'ask'],
+    [{ rules: [rule('allow', { path: '**' })] }, write('..'), 'ask'],
+    [{ rules: [rule('allow', { path: '/**' })] }, write('../a'), 'ask'],
+    [{ rules: [rule('allow', { action: 'write' })] }, write('../a'), 'ask'],
+    [{ rules: [rule('allow', { path: 'src/**' })] }, inProject('/srv/project/src/a'), 'allow'],
+    [{ rules: [rule('allow', { path: 'src/**' })] }, inProject('../project/src/a'), 'allow'],
+    [{ rules: [rule('allow', { path: 'src/**' })] }, inProject('/srv/project/src/../a'), 'ask'],
+    [{ rules: [rule('allow', { path: '**' })] }, inProject('/srv/project-2/a'), 'ask'],
+    [{ rules: [rule('allow', { path: '/srv/other/**' })] }, inProject('../other/a'), 'allow'],
+    [{ mode: 'auto' }, write('reports/../../a'), 'ask'],
+    [{ mode: 'auto' }, write('reports/../.git/hooks/x'), 'ask'],
+    [{ mode: 'auto' }, write('.git/'), 'ask'],
+    [{ mode: 'auto' }, read('..'), 'ask'],
+    [{ mode: 'auto' }, write('..a'), 'allow'],
+    [{ mode: 'auto' }, write('a/..'), 'allow'],
+    [{ mode: 'auto' }, inProject('/srv/project/a'), 'allow'],
+    [{ mode: 'auto' }, inProject('../a'), 'ask'],
+    [{ mode: 'read-only' }, write('../a'), 'deny'],
+    [{ mode: 'auto', rules: [rule('deny', { path: 'secret/**' })] }, read('src/../secret/a'), 'deny'],
+    [{ mode: 'auto', rules: [rule('deny', { path: '**/.env*' })] }, read('../.env'), 'deny'],
+    [{ mode: 'auto', rules: [rule('deny', { path: '/etc/**' })] }, inProject('../../etc/passwd'), 'deny'],
+    [{ mode: 'auto', rules: [rule('deny', { path: '/etc/**' })] }, read('/srv/../etc/passwd'), 'deny'],
+    [{ rules: [rule('deny', { path: 'secret/**' })] }, run('cat x', 'src/../secret/a'), 'deny'],
+    [{ rules: [rule('allow', { command: 'cat *' })] }, run('cat x', 'a/../../x'), 'ask'],
+  ])(
+    'with %j the decision on the path of %j is %s after it is normalized',
+    async (options, touch, decision) => {
+      expect((await verdictOf(options, [touch])).decision).toBe(decision);
+    },
+  );
+
+  test('an approval of a path that leaves the folder is remembered for the same call', () => {
+    const sameCall = { tool: 'do_it', arguments: { name: '../a' } };
+    expect(rulesOfYes('do_it', { name: '../a' }, [write('../a')])).toEqual([sameCall]);
+  });
+
   const packageTools = new Map(
     [...fileTools(new MemoryFileSystem()), ...shellTools({ folder: process.cwd() }), ...webTools()].map(
       (tool) => [tool.name, tool],
