@@ -172,15 +172,18 @@ describe('a key that any part of the schema mentions is kept', () => {
 });
 
 describe('null and defaults', () => {
+  /** The arguments that the tool receives; the faults if they are rejected. */
+  const received = (sent: JsonObject, of = check): unknown => {
+    const checked = of(sent);
+    return checked.ok ? checked.value : checked;
+  };
+
   test('null for an optional property means that it is absent, and its default applies', () => {
-    expect(check({ id: 'a', note: null, limit: null })).toMatchObject({
-      ok: true,
-      value: { id: 'a', limit: 10 },
-    });
+    expect(received({ id: 'a', note: null, limit: null })).toStrictEqual({ id: 'a', limit: 10 });
   });
 
   test('null is kept if the schema allows it', () => {
-    expect(check({ id: 'a', mood: null })).toMatchObject({ ok: true, value: { mood: null } });
+    expect(received({ id: 'a', mood: null })).toStrictEqual({ id: 'a', mood: null, limit: 10 });
   });
 
   test('null for a required property is an error', () => {
@@ -193,12 +196,12 @@ describe('null and defaults', () => {
       properties: { a: { enum: ['x'] }, b: { enum: ['x', null] }, c: { type: 'integer' } },
     };
     // The text makes the first check fail, so that null values are handled.
-    expect(createChecker(enums)({ a: null, b: null, c: '1' })).toMatchObject({ value: { b: null, c: 1 } });
+    expect(received({ a: null, b: null, c: '1' }, createChecker(enums))).toStrictEqual({ b: null, c: 1 });
   });
 
   test('defaults are used at every depth, but not in objects that were not sent', () => {
-    expect(check({ id: 'a' })).toMatchObject({ value: { id: 'a', limit: 10 } });
-    expect(check({ id: 'a', item: {} })).toMatchObject({ value: { item: { tags: ['x'] } } });
+    expect(received({ id: 'a' })).toStrictEqual({ id: 'a', limit: 10 });
+    expect(received({ id: 'a', item: {} })).toStrictEqual({ id: 'a', limit: 10, item: { tags: ['x'] } });
   });
 
   test('a default that is an object is copied each time', () => {
@@ -212,7 +215,7 @@ describe('null and defaults', () => {
   });
 
   test('undefined means that the property is absent', () => {
-    expect(check({ id: 'a', note: undefined })).toMatchObject({ ok: true, value: { id: 'a', limit: 10 } });
+    expect(received({ id: 'a', note: undefined })).toEqual({ id: 'a', limit: 10 });
   });
 });
 

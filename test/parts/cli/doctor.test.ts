@@ -9,6 +9,7 @@ import type { Job } from '../../../src/core/contract/job-engine.js';
 import type { JobStore } from '../../../src/core/contract/job-store.js';
 import { builtFile } from '../../processes/built-file.js';
 import { hidePackage } from '../../processes/hide-package.js';
+import { runNode } from '../../processes/run-node.js';
 import { describePostgres, describeRedis } from '../../services/services.js';
 import { ROOT, readManifest } from '../../structure/repository.js';
 import { TestSchemas } from '../postgres/test-schema.js';
@@ -175,10 +176,17 @@ describe('toolwright doctor', () => {
     expect(away).toMatch(/ECONNREFUSED.*PostgreSQL at 127\.0\.0\.1:1\/none.*start the server, or correct/);
   });
 
-  test('reports a module that does not exist or has an invalid tool', async () => {
+  test('reports a module that does not exist, has an invalid tool or exports no tools', async () => {
     using project = smallProject({ 'empty.mjs': 'export const config = {};' });
     rmSync(join(project.folder, 'tsconfig.json'));
     expect(await problemsIn(project, '--module', 'none.mjs')).toEqual(['there is no module none.mjs']);
+    // In a process of its own, because the command also reads toolsets that this process has loaded.
+    const args = [builtFile('dist/src/dev/cli/main.js'), 'doctor', '--module', 'empty.mjs'];
+    const { exitCode, stdout } = runNode(args, { folder: project.folder });
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(
+      /^problem {2}empty\.mjs exports no ToolRegistry, no toolset class, no tool and no NestJS module$/m,
+    );
     using bad = smallProject({ 'bad.mjs': WORKER.replace("'mail'", "'no name'") });
     rmSync(join(bad.folder, 'tsconfig.json'));
     expect(await problemsIn(bad, '--module', 'bad.mjs')).toEqual([expect.stringContaining('no name')]);

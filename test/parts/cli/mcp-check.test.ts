@@ -155,6 +155,15 @@ describe('toolwright mcp check', () => {
     expect(out).toContain('problem  no metadata of the protected resource (RFC 9728) was found at');
   });
 
+  test('reports an authorization server that cannot be reached', async () => {
+    const { code, out } = await checkSignInServer({ issuer: 'http://127.0.0.1:1023' });
+    expect(code).toBe(1);
+    expect(out).toContain('ok       the metadata of the protected resource names http://127.0.0.1:1023\n');
+    expect(out).toMatch(
+      /^problem {2}no metadata of the authorization server was found at http:\/\/127\.0\.0\.1:1023\/\.well-known.*ECONNREFUSED/m,
+    );
+  });
+
   test('reports metadata for another address that cannot be read', async () => {
     const registry = new ToolRegistry().register(
       defineTool({ name: 'work', description: 'Works', execute: () => 'done' }),

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { createPostgresBackend, Queue, runMigrations } from 'bullmq';
 import pg from 'pg';
 import type { JobEngine } from 'toolwright';
@@ -105,9 +105,16 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
   );
 
   test('bullmqEngine without a logger does not log lost connections', async () => {
-    const engine = bullmqEngine({ connection: { host: '127.0.0.1', port: 1, retryStrategy: () => null } });
-    await expect(engine.enqueue(JOB)).rejects.toThrow();
+    const outputs = (['error', 'warn', 'info', 'log'] as const).map((name) =>
+      jest.spyOn(console, name).mockImplementation(() => {}),
+    );
+    const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const engine = bullmqEngine({ connection: { host: '127.0.0.1', port: 2, retryStrategy: () => null } });
+    await expect(engine.enqueue(JOB)).rejects.toThrow(/ECONNREFUSED|Connection is closed/);
     await engine.close().catch(() => {});
+    const lines = [...outputs, warned].flatMap((output) => output.mock.calls);
+    jest.restoreAllMocks();
+    expect(lines).toEqual([]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -192,11 +192,22 @@ describe('SqliteConversationStore and its file', () => {
     },
   );
 
-  test('a file of a newer version and a path that is not a database throw', () => {
-    const file = newFile();
-    using database = new DatabaseSync(file);
-    database.exec('PRAGMA user_version = 7');
-    expect(() => new SqliteConversationStore({ path: file })).toThrow('newer version (7)');
-    expect(() => new SqliteConversationStore({ path: folder })).toThrow();
+  test('a file of a newer version and a file that is not a database throw, and do not change', () => {
+    const newer = newFile();
+    {
+      using database = new DatabaseSync(newer);
+      database.exec('PRAGMA journal_mode = WAL; CREATE TABLE turns (id TEXT); PRAGMA user_version = 7');
+    }
+    const other = newFile();
+    writeFileSync(other, 'Notes of a user, and no database. '.repeat(100));
+    for (const [path, problem] of [
+      [newer, 'newer version (7)'],
+      [other, 'file is not a database'],
+    ] as const) {
+      const before = readFileSync(path);
+      expect(() => new SqliteConversationStore({ path })).toThrow(problem);
+      expect(readFileSync(path).equals(before)).toBe(true);
+    }
+    expect(() => new SqliteConversationStore({ path: folder })).toThrow('unable to open database file');
   });
 });
