@@ -222,7 +222,10 @@ async function keptVersion(database: Pick<PostgresPool, 'query'>, schema: string
   return Number(versions[0]?.version ?? 0);
 }
 
-/** A connection whose transaction failed is closed, which rolls back. */
+/**
+ * A connection whose transaction failed is closed, which rolls back. Locks need READ COMMITTED, whatever the default of
+ * the database: after waiting for a lock, a statement has to see what its holder committed.
+ */
 async function inTransaction<Value>(
   pool: PostgresPool,
   work: (client: PostgresClient) => Promise<Value>,
@@ -230,7 +233,7 @@ async function inTransaction<Value>(
   const client = await connectionOf(pool);
   let isBroken = true;
   try {
-    await client.query({ text: 'BEGIN' });
+    await client.query({ text: 'BEGIN ISOLATION LEVEL READ COMMITTED' });
     const value = await work(client);
     await client.query({ text: 'COMMIT' });
     isBroken = false;
@@ -566,7 +569,14 @@ export class Database implements SqlDriver {
   }
 }
 
-const RUN_STORE_OPTIONS = optionTable<PostgresOptions>('PostgresRunStore', POSTGRES_RULES);
+/** A listening connection is never free for statements, which would wait forever in a pool of one connection. */
+const RUN_STORE_OPTIONS = optionTable<PostgresOptions>('PostgresRunStore', {
+  ...POSTGRES_RULES,
+  pool: {
+    accepts: (value) => POSTGRES_RULES.pool.accepts(value) && (value as Partial<pg.Pool>).options?.max !== 1,
+    fix: 'new pg.Pool({ … }) with a max of 2 or more, as conversations hold one connection for notifications',
+  },
+});
 
 /** Options of {@link PostgresRunStore.close}. */
 export interface PostgresCloseOptions {

@@ -79,7 +79,7 @@ describePostgres('with PostgreSQL', (service) => {
   });
 
   test('PostgresConversationStore can share a connection and a schema with a run store', async () => {
-    const pool = new pg.Pool({ connectionString: service.url, max: 1 });
+    const pool = new pg.Pool({ connectionString: service.url, max: 2 });
     const schema = schemas.newSchema();
     const [runs, talks] = [
       new PostgresRunStore({ pool, schema }),

@@ -29,6 +29,11 @@ test.each<[PostgresOptions, string]>([
   expect(() => new PostgresRunStore(options)).toThrow(problem);
 });
 
+test('PostgresRunStore refuses a pool of one connection, which notifications would occupy', () => {
+  const pool = new pg.Pool({ max: 1 });
+  expect(() => new PostgresRunStore({ pool })).toThrow('max of 2 or more');
+});
+
 test('PostgresRunStore reports an invalid connection string without showing it', () => {
   const open = () => new PostgresRunStore({ connectionString: 7 as never });
   expect(open).toThrow(InvalidOptionsError);
@@ -309,8 +314,35 @@ describePostgres('with PostgreSQL', (service) => {
       await pool.end();
     });
 
+    test('begins transactions with READ COMMITTED, whatever the default of the connection', async () => {
+      const options = '-c default_transaction_isolation=serializable';
+      const pool = new pg.Pool({ connectionString: service.url, max: 5, options });
+      const levels: unknown[] = [];
+      const connect = pool.connect.bind(pool);
+      const watched = {
+        query: pool.query.bind(pool),
+        connect: async () => {
+          const client = await connect();
+          const query = client.query.bind(client) as (given: pg.QueryConfig) => Promise<pg.QueryResult>;
+          const asked = async (given: pg.QueryConfig) => {
+            const result = await query(given);
+            if (given.text.startsWith('BEGIN'))
+              levels.push(
+                (await query({ text: 'SHOW transaction_isolation' })).rows[0].transaction_isolation,
+              );
+            return result;
+          };
+          return Object.assign(client, { query: asked });
+        },
+      };
+      const store = new PostgresRunStore({ pool: watched as never, schema: schemas.newSchema() });
+      await store.migrate();
+      expect(new Set(levels)).toEqual(new Set(['read committed']));
+      await pool.end();
+    });
+
     test('can share it between several schemas', async () => {
-      const pool = new pg.Pool({ connectionString: service.url, max: 1 });
+      const pool = new pg.Pool({ connectionString: service.url, max: 2 });
       const stores = [1, 2].map(() => new PostgresRunStore({ pool, schema: schemas.newSchema() }));
       await Promise.all(stores.map((store, index) => store.save(runState('r', index + 1))));
       const kept = await Promise.all(stores.map((store) => store.load('r')));
