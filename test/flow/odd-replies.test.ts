@@ -200,6 +200,12 @@ describe('runToolLoop', () => {
     await expect(resumeToolLoop(config, run.state, [])).resolves.toMatchObject({ status: 'suspended' });
   });
 
+  test('reports a provider that throws undefined without naming a tool', async () => {
+    const provider: LLMProvider = { chat: () => Promise.reject(undefined) };
+    const run = await runToolLoop({ provider, model: 'm', tools: [pay] }, hello);
+    expect(run.error?.message).toBe('LLM call failed: an error without a message was thrown');
+  });
+
   test('refuses keys of `once` that are neither text nor a number', async () => {
     const odd = defineTool({
       name: 'pay',

@@ -193,9 +193,9 @@ describe('ToolRegistry.call reports', () => {
     expect(contents).toEqual([
       '{"code":5,"reason":"closed"}',
       '["a",1]',
-      'the tool failed without a message',
+      'an error without a message was thrown',
       'text',
-      'the tool failed without a message',
+      'an error without a message was thrown',
     ]);
   });
 });

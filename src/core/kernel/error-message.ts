@@ -8,12 +8,12 @@ export function errorMessage(thrown: unknown): string {
         thrown.message ||
         messagesIn(thrown) ||
         ('name' in thrown && String(thrown.name)) ||
-        'the tool failed without a message'
+        'an error without a message was thrown'
       );
     }
-    return textOf(thrown) || 'the tool failed without a message';
+    return textOf(thrown) || 'an error without a message was thrown';
   } catch {
-    return 'the tool failed with an error that cannot be read';
+    return 'an error that cannot be read was thrown';
   }
 }
 
