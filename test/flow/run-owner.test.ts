@@ -505,3 +505,36 @@ function sorted(value: unknown): string {
       : member,
   );
 }
+
+describe('a ToolContext that is passed on as a scope', () => {
+  const whose = defineTool({
+    name: 'whose',
+    description: 'Returns the scope',
+    execute: (_args, { owner, channel, data }) => ({ owner, channel, data }),
+  });
+  const registry = new ToolRegistry().register(whose);
+
+  test.each([[{}], [{ ...alice, channel: 'web', data: { role: 'customer' } }]])(
+    'gives calls and runs inside the call its scope %j',
+    async (scope: CallScope) => {
+      const seen: unknown[] = [];
+      const outer = defineTool({
+        name: 'outer',
+        description: 'Calls a tool, and starts a run',
+        execute: async (_args, context) => {
+          seen.push((await registry.executeWithContext('whose', {}, context)).forLLM);
+          const provider = new ScriptedProvider([call('whose'), { content: 'Done.' }]);
+          const run = await runToolLoop({ provider, model: 'm', tools: registry }, hello, context);
+          seen.push(run.messages.find(({ role }) => role === 'tool')?.content);
+        },
+      });
+      const tools = new ToolRegistry().register(outer);
+      const result = await tools.executeWithContext('outer', {}, scope);
+      expect(result).toMatchObject({ isError: false });
+      const expected = JSON.stringify({ data: {}, ...scope });
+      expect(seen.map((text) => JSON.parse(String(text)))).toEqual(
+        [expected, expected].map((text) => JSON.parse(text)),
+      );
+    },
+  );
+});

@@ -1,4 +1,4 @@
-import { isObject, isPlainObject, ownerText } from '../kernel/json.js';
+import { isObject, isPlainObject, ownerText, withoutUndefined } from '../kernel/json.js';
 import {
   FUNCTION,
   LIST,
@@ -135,6 +135,13 @@ export const SCOPE = optionTable<CallScope>('the scope', SCOPE_RULES, {
   tenantId: 'data: { tenantId }',
   context: 'data: { … }',
 });
+
+/** A scope whose fields are its own: a class, such as `ToolContext`, may define them as getters. */
+export function scopeFields(scope: CallScope): CallScope {
+  if (isPlainObject(scope)) return scope;
+  const fields = Array.from(SCOPE.rules.keys(), (name) => [name, Reflect.get(scope, name)]);
+  return { ...scope, ...withoutUndefined(Object.fromEntries(fields)) };
+}
 
 /** The rule for the option `scope`. */
 export const SCOPE_OPTION = protecting(objectOf<CallScope>(SCOPE_RULES, { fix: '{ data: { userId } }' }));

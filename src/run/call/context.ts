@@ -178,6 +178,7 @@ type StopListener = (reason: unknown) => void;
 
 /** The context of one call. Expensive parts are created on first use. */
 export class CallContext extends ToolContext {
+  declare readonly owner: unknown;
   readonly #call: Call;
   #controller: AbortController | undefined;
   #container: ScopedResolver | undefined;
@@ -192,6 +193,9 @@ export class CallContext extends ToolContext {
   constructor(call: Call) {
     super();
     this.#call = call;
+    const { owner } = call.scope;
+    // Not a getter: a scope that has `owner` must have a value for it, and a context may be passed on as a scope.
+    if (owner !== undefined) Object.defineProperty(this, 'owner', { value: owner });
   }
 
   get #scope(): CallScope {
@@ -216,10 +220,6 @@ export class CallContext extends ToolContext {
 
   get conversationId(): string | undefined {
     return this.#scope.conversationId;
-  }
-
-  get owner(): unknown {
-    return this.#scope.owner;
   }
 
   get scopes(): readonly string[] | undefined {

@@ -1,5 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { CallRecord, CallScope, UpdateListener } from '../../core/contract/call.js';
+import {
+  type CallRecord,
+  type CallScope,
+  scopeFields,
+  type UpdateListener,
+} from '../../core/contract/call.js';
 import type { LLMResponse, Message } from '../../core/contract/llm-provider.js';
 import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contract/run-state.js';
 import type { RunTrace } from '../../core/contract/telemetry.js';
@@ -768,7 +773,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     hasReader,
     onStep,
     checkpointer,
-    scope: { ...scope, signal },
+    scope: { ...scopeFields(scope), signal },
     retries: new RetryBudget({ maxRetries: config.maxRetries, tools, spent: record?.retries }),
     guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, record?.guard),
     maxIterations: config.maxIterations ?? (TEXT_TOOLS in config.provider ? TEXT_ITERATIONS : ITERATIONS),
