@@ -13,6 +13,8 @@ import {
   ToolResult,
 } from 'toolwright';
 import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+import { runNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
 import { historyFaults } from './strict-history.js';
 
 const hello = [{ role: 'user', content: 'Hello' }] as const;
@@ -322,4 +324,42 @@ test('a deferred call with invalid arguments is rejected when its turn comes', a
   const resumed = await resumeToolLoop(config, wire(run.state), answersTo(run, { result: 'Oslo' }));
   expect(resumed.toolCalls).toMatchObject([{ status: 'success' }, { id: 'c2', status: 'rejected' }]);
   expect(historyFaults(resumed.messages)).toEqual([]);
+});
+
+describe('context.ask', () => {
+  test.each([
+    [{ type: 'nope' }, "type is 'nope'"],
+    [{ type: 'object', properties: { a: { $ref: '#/x' } } }, "properties.a.$ref is '#/x'"],
+    [{ type: 'string', pattern: '(' }, "pattern is '('"],
+  ])('fails its call for the invalid schema %j, and the run is not suspended', async (schema, fault) => {
+    const asking = defineTool({
+      name: 'asking',
+      description: 'Asks',
+      execute: (_args, context) => context.ask({ message: 'Sure?', schema }),
+    });
+    const run = await runToolLoop(configOf([asking], callOf('asking'), done), hello);
+    expect(run).toMatchObject({ status: 'completed', toolCalls: [{ status: 'error' }] });
+    expect(contents(run)[0]).toContain(`context.ask: \`schema\` is invalid: ${fault}`);
+  });
+
+  test('whose promise is not awaited suspends the call, or fails it, without an unhandled rejection', async () => {
+    const code = `
+      import { defineTool, runToolLoop, ToolRegistry } from 'toolwright';
+      import { ScriptedProvider } from 'toolwright/testing';
+      const asking = defineTool({
+        name: 'asking',
+        description: 'Asks',
+        execute: (_args, context) => {
+          context.ask({ message: 'Sure?' });
+          return 'done';
+        },
+      });
+      const provider = new ScriptedProvider([{ toolCalls: [{ name: 'asking', arguments: {} }] }]);
+      const run = await runToolLoop({ provider, model: 'm', tools: [asking] }, [{ role: 'user', content: 'Hi' }]);
+      const { error } = await new ToolRegistry().register(asking).execute('asking', {});
+      setTimeout(() => console.log(run.status, error.code), 10);
+    `;
+    const { exitCode, stdout } = runNode(['--input-type=module', '-e', code], { folder: ROOT });
+    expect([stdout.trim(), exitCode]).toEqual(['suspended 511', 0]);
+  });
 });

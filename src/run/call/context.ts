@@ -16,7 +16,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { callListener, onAbort } from '../../core/kernel/async.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { MILLISECONDS } from '../../core/kernel/options.js';
-import { createResultChecker } from '../../tools/checking/checker.js';
+import { createResultChecker, refuseMalformed } from '../../tools/checking/checker.js';
 import { summarizeFaults } from '../../tools/checking/faults.js';
 import { readSchemaSource } from '../../tools/schema/schema-source.js';
 import { CallLog, logThrown } from './call-log.js';
@@ -332,7 +332,15 @@ export class CallContext extends ToolContext {
     return task ? task.begin(work, acknowledgement) : settleWork(workOf(this.#call), work);
   }
 
-  async ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
+  ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
+    const answer = this.#answerTo(question);
+    const { isSuspended, refused } = this.#replay ?? {};
+    // The call ends accordingly even if its method does not await the question.
+    if (isSuspended || refused !== undefined) answer.catch(() => {});
+    return answer;
+  }
+
+  async #answerTo<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
     // Not stored as a refusal, which would be the call's own result: that is the acknowledgement.
     if (this.taskId !== undefined || this.#isOver)
       throw new ToolwrightError('NotExecutableHere', tooLateToAsk(this.toolName));
@@ -531,6 +539,7 @@ function readQuestion(question: Question) {
     throw new TypeError(`context.ask: \`expiresInMs\` must be ${MILLISECONDS.fix}`);
   const read = source === undefined ? undefined : readSchemaSource(source);
   if (read?.ok === false) throw new TypeError(`context.ask: \`schema\` ${read.problem}; write ${read.fix}`);
+  if (read !== undefined) refuseMalformed(read.schema, 'context.ask: `schema`');
   const revive = async (value: unknown): Promise<unknown> => {
     if (read === undefined) return value;
     // The answer was checked on arrival, but another version of the method may have asked for something else.

@@ -594,11 +594,11 @@ export function createResultChecker(schema: JsonSchema): ResultChecker {
   };
 }
 
-/** @throws TypeError if the schema is not valid. */
-function refuseMalformed(schema: JsonSchema): void {
+/** @throws TypeError if the schema, which messages call `name`, is not valid. */
+export function refuseMalformed(schema: JsonSchema, name = 'schema'): void {
   const [fault] = schemaFaults(schema);
   if (fault !== undefined)
-    throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
+    throw new TypeError(`${name} is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
 }
 
 /**
