@@ -27,7 +27,7 @@ import {
   TEXT,
 } from '../../core/kernel/options.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
-import { isHostPattern } from '../network/web-access.js';
+import { isHostPattern } from '../network/host-pattern.js';
 import {
   foldedPath,
   ifPossible,

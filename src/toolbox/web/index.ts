@@ -1,5 +1,5 @@
+export type { HostPattern } from '../network/host-pattern.js';
 export {
-  type HostPattern,
   WebAccess,
   type WebAccessOptions,
   WebFault,

@@ -87,7 +87,7 @@ test('a server that the agent cannot use is reported with the reason', async () 
   expect(outOfOrder).toContain(
     `The authorization server of ${shop.url}/out-of-order answered with status 401`,
   );
-  expect(outOfOrder).toContain('mcp.shop: retry when its authorization server works, or an `auth`');
+  expect(outOfOrder).toContain('mcp.shop: retry when its authorization server works, or set an `auth`');
   const refusing = await reportOf({ url: `${shop.url}/refusing`, auth });
   expect(refusing).toContain(`${shop.url}/refusing does not accept the new token`);
   const signedOut = await reportOf({ url: `${shop.url}/refusing` });
