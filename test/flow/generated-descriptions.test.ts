@@ -13,7 +13,16 @@ import {
 } from 'toolwright';
 import 'reflect-metadata';
 import { describe, expect, jest, test } from '@jest/globals';
-import { IsInt, IsOptional, IsString, Length } from 'class-validator';
+import {
+  ArrayMaxSize,
+  IsArray,
+  IsInt,
+  IsOptional,
+  IsString,
+  Length,
+  MaxLength,
+  MinLength,
+} from 'class-validator';
 import { container } from 'tsyringe';
 
 type Constructor = new () => object;
@@ -498,8 +507,44 @@ describe('DTO classes', () => {
     const warnings: string[] = [];
     discoverTools({ toolsets: [Others], logger: { ...silent, warn: (text) => warnings.push(text) } });
     expect(warnings).toEqual([
-      'Others.run: property Wrong.count: its type is number, but its class-validator rules are for string (the same type for TypeScript and for class-validator)',
+      'Others.run: property Wrong.count: its type is number, but its class-validator rules are for string (rules for the type of the property, with `each: true` for rules of its items)',
     ]);
+  });
+});
+
+describe('class-validator rules of one property', () => {
+  test('that are for different types cause a warning, and still reject every value', async () => {
+    class Rules {
+      @IsInt()
+      @MinLength(3)
+      count!: number;
+
+      @IsString({ each: true })
+      @MaxLength(3)
+      tags!: string[];
+
+      @IsArray()
+      @IsString({ each: true })
+      @ArrayMaxSize(3)
+      names!: string[];
+    }
+    class Ruled {
+      @Tool('R')
+      run(dto: Rules) {
+        return dto;
+      }
+    }
+    const warnings: string[] = [];
+    const logger = { ...silent, warn: (text: string) => warnings.push(text) };
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Ruled], logger }));
+    const fix = 'rules for the type of the property, with `each: true` for rules of its items';
+    expect(warnings).toEqual([
+      `Ruled.run: property Rules.count: its class-validator rules are for number and for string (${fix})`,
+      `Ruled.run: property Rules.tags: its class-validator rules are for string and for array (${fix})`,
+    ]);
+    const { forLLM } = await tools.execute('run', { count: 12, tags: ['a'], names: ['b'] });
+    expect(forLLM).toContain('count: must be longer than or equal to 3 characters');
+    expect(forLLM).toContain('tags: must be shorter than or equal to 3 characters');
   });
 });
 

@@ -136,7 +136,7 @@ interface PlannedMethod {
   readonly required?: readonly string[];
 }
 
-const ONE_TYPE = 'the same type for TypeScript and for class-validator';
+const ONE_TYPE = 'rules for the type of the property, with `each: true` for rules of its items';
 
 function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMethod): PlannedMethod {
   const { record, declaredIn } = method;

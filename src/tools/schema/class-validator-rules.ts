@@ -480,6 +480,8 @@ export interface PropertyRules {
   /** `@ValidateIf`: whether the rules apply is known only at call time. */
   readonly isConditional: boolean;
   readonly isNested: boolean;
+  /** The types of values that its rules accept, without those of items; no value passes rules for several. */
+  readonly kinds: ReadonlySet<TypeHint>;
   /** Every rule accepts a missing property. */
   readonly acceptsMissing: boolean;
   /** Rules that their schema covers only partly. */
@@ -505,6 +507,7 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
   let isOptional = false;
   let hasItems = false;
   let acceptsMissing = true;
+  const kinds = new Set<TypeHint>();
   // Decorators of a property run from last to first; this restores the author's order.
   for (const rule of rules.toReversed()) {
     const isOfItems = rule.each && !eachIsOwn;
@@ -519,12 +522,15 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
     else meaning = ruleMeaning(rule.name, rule.constraints) ?? { exact: false };
     if (!meaning.exact) inexact.push({ rule, meaning });
     acceptsMissing &&= meaning.acceptsMissing ?? false;
+    if (!rule.each && meaning.hint !== undefined) kinds.add(kindOf(meaning.hint));
     if (isOfItems) add(items, meaning);
     else {
       isContradiction ||= contradicts(own, meaning);
       add(own, meaning);
     }
   }
+  // A `Map` with rules for its values may have rules for objects.
+  if (hasItems && !kinds.has('object')) kinds.add('array');
   return {
     own: isConditional ? { hint: own.hint, keywords: {} } : own,
     items: isConditional ? { hint: items.hint, keywords: {} } : items,
@@ -532,6 +538,7 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
     isOptional,
     isConditional,
     isNested: rules.some(({ role }) => role === 'nested'),
+    kinds,
     acceptsMissing,
     inexact,
     needsValidator: isConditional || !inexact.every(({ rule }) => isStandardRule(rule)) || isContradiction,

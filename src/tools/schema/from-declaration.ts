@@ -123,7 +123,7 @@ type PropertyResult =
       readonly ok: true;
       readonly property: PropertyModel;
       readonly remaining: ClassModel['remaining'];
-      /** The contradiction between types and rules. */
+      /** The contradiction between types and rules, or between rules. */
       readonly disagreement?: string;
     }
   | TypeFault;
@@ -172,9 +172,7 @@ export function fromProperty(decorated: DecoratedProperty): PropertyResult {
   const isDocumentedNull = api?.nullable === true && (isOptional || all.length === 0);
   return {
     ok: true,
-    disagreement: disagrees
-      ? `its type is ${typeName(type)}, but its class-validator rules are for ${own.hint}`
-      : undefined,
+    disagreement: disagreementOf(rules, disagrees ? type : undefined),
     remaining,
     property: {
       name,
@@ -188,6 +186,13 @@ export function fromProperty(decorated: DecoratedProperty): PropertyResult {
       cascades: rules.isNested || undefined,
     },
   };
+}
+
+/** The contradiction between rules, or between them and a type that they do not fit. */
+function disagreementOf({ own, kinds }: PropertyRules, type: ValueType | undefined): string | undefined {
+  if (type !== undefined)
+    return `its type is ${typeName(type)}, but its class-validator rules are for ${own.hint}`;
+  return kinds.size > 1 ? `its class-validator rules are for ${[...kinds].join(' and for ')}` : undefined;
 }
 
 function typeName(type: ValueType): string {
