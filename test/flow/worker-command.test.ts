@@ -95,12 +95,12 @@ const AWAY = {
   'pg-boss': [
     `import { pgBossEngine } from ${builtModule('durable/pg-boss/index.js')};`,
     "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
-    /toolwright: pg-boss, queue 'toolwright' in PostgreSQL at 127\.0\.0\.1:1\/none does not answer, [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
+    /toolwright: pg-boss, queue 'toolwright' in PostgreSQL at 127\.0\.0\.1:1\/none does not answer; [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
   ],
   BullMQ: [
     `import { bullmqEngine } from ${builtModule('durable/bullmq/index.js')};`,
     "bullmqEngine({ connection: 'redis://127.0.0.1:1' })",
-    /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 does not answer, [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
+    /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 does not answer; [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
   ],
 } as const;
 
@@ -216,12 +216,12 @@ describe('toolwright worker', () => {
       // An application has its own logger.
       if (args[0] === 'plain.mjs')
         expect(stderr).toMatch(
-          /^toolwright: Tool call refused: hold \(call_1 of r1\): [^\n]*nobody approved it until/m,
+          /^toolwright: Tool call refused: hold \(call_1 of r1\): [^\n]*it was not approved until/m,
         );
       const run = await store.read('r1');
       expect(run && foldRun(run).end).toMatchObject({
         status: 'completed',
-        content: expect.stringMatching(/^heard: .*nobody approved it until/),
+        content: expect.stringMatching(/^heard: .*it was not approved until/),
       });
     },
   );

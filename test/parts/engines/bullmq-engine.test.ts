@@ -220,7 +220,7 @@ test.each<[unknown, string]>([
   [{ host: undefined, port: 6379 }, 'connection.host is undefined'],
   [{ host: '', port: 'abc' }, "connection.port is 'abc'"],
   [{ port: Number.NaN }, 'connection.port is NaN'],
-  [{ url: 'http://10.0.0.7' }, 'connection.url does not begin with redis:// or rediss://, but with http://'],
+  [{ url: 'http://10.0.0.7' }, 'connection.url must begin with redis:// or rediss://, not with http://'],
   [{}, 'connection does not contain the address of the broker'],
   [{ socket: { host: '10.0.0.7' } }, 'connection.socket is not an option'],
   [{ password: 'secret', db: 2 }, 'connection does not contain the address of the broker'],
@@ -228,10 +228,10 @@ test.each<[unknown, string]>([
   [new pg.Pool(), 'connection does not contain the address of the broker'],
   [[], REDIS_FIX],
   ['', 'connection is empty'],
-  ['localhost:6379', 'connection does not begin with redis:// or rediss://'],
-  ['http://10.0.0.7', 'connection does not begin with redis:// or rediss://, but with http://'],
+  ['localhost:6379', 'connection must begin with redis:// or rediss://'],
+  ['http://10.0.0.7', 'connection must begin with redis:// or rediss://, not with http://'],
   ['postgres://10.0.0.7/d', 'or a PostgreSQL connection with backend: createPostgresBackend'],
-  ['redis://10.0.0.7:99999', 'connection has the port 99999, and the highest is 65535'],
+  ['redis://10.0.0.7:99999', 'connection has the port 99999; the highest port is 65535'],
   ['redis://', 'connection names no host'],
   ['redis://:sec#ret@10.0.0.7', "connection has a '#' before its host: in a password, '#' is written %23"],
 ])('bullmqEngine refuses the connection %j, and reports the problem', (connection, problem) => {
@@ -244,10 +244,10 @@ test.each<[unknown, string]>([
 test.each<[unknown, string]>([
   [{ hots: 'db', database: 'd' }, 'did you mean `connection.host`?'],
   [{ host: 'db', username: 'app' }, 'Write instead: user: …'],
-  [{ connectionString: undefined }, 'connection.connectionString is there, but undefined'],
-  [{ connectionString: 'db.internal' }, 'connection.connectionString does not begin with postgres://'],
-  [{ connectionString: 'postgres://u:se/cret@db/d' }, "has a '/' where its host is to be"],
-  ['redis://10.0.0.7', 'does not begin with postgres:// or postgresql://, but with redis://'],
+  [{ connectionString: undefined }, 'connection.connectionString is undefined'],
+  [{ connectionString: 'db.internal' }, 'connection.connectionString must begin with postgres://'],
+  [{ connectionString: 'postgres://u:se/cret@db/d' }, "has a '/' before its host"],
+  ['redis://10.0.0.7', 'must begin with postgres:// or postgresql://, not with redis://'],
   [new URL('postgres://db/d'), 'connection does not contain the address of the broker'],
 ])('bullmqEngine on PostgreSQL reports the problem of the connection %j', (connection, problem) => {
   const open = () => bullmqEngine({ connection, backend: createPostgresBackend });

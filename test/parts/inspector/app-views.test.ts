@@ -129,7 +129,7 @@ describeBrowser('the inspector of a tool with a view', (browser) => {
     await view.getByRole('button', { name: 'Refresh' }).click();
     await view.locator('#called').getByText('"owner":"ann"').waitFor();
     await view.getByRole('button', { name: 'Pay' }).click();
-    await view.locator('#called').getByText('waits for an answer').waitFor();
+    await view.locator('#called').getByText('is waiting for an answer').waitFor();
     await view.getByRole('button', { name: 'Hidden' }).click();
     await view.locator('#called').getByText("the view may not call 'model_only'").waitFor();
     await call.getByText(/Messages of the view: 1\d/).click();
