@@ -108,7 +108,7 @@ describeBrowser('the approval page of the guide', (browser) => {
     const runId = new URL(page.url()).hash.slice(1);
     while ((await shop.store.read(runId))?.status !== 'running') await new Promise(setImmediate);
     await page.reload();
-    await page.getByText('is continued elsewhere now').waitFor();
+    await page.getByText('is being continued by another process').waitFor();
     shop.now += 60_000;
     shop.hangs = false;
     await recoverRuns({ store: shop.store, config: shop.config });
