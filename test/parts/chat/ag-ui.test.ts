@@ -6,6 +6,7 @@ import { agentAsTool, Conversations, defineTool, type LLMProvider, type LLMReque
 import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 import { AgUiUser } from './ag-ui-reader.js';
+import { hangingModel } from './hanging-model.js';
 
 const opened: Conversations[] = [];
 const servers: Server[] = [];
@@ -415,15 +416,7 @@ describe('createChatHandler with ag-ui', () => {
 
   test('with `abortOnLeave`, an agent that aborts its HTTP run ends the turn', async () => {
     const ended = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    const provider: LLMProvider = {
-      chat: () => Promise.reject(new Error('only streams')),
-      async *stream({ signal }) {
-        yield { type: 'text-delta', text: 'Let me' };
-        begun.resolve();
-        await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
-      },
-    };
+    const { provider, begun } = hangingModel();
     const { handler, conversations } = start({ abortOnLeave: true }, provider);
     const server = createServer(handler.node);
     servers.push(server);
@@ -435,7 +428,7 @@ describe('createChatHandler with ag-ui', () => {
     });
     agent.addMessage({ id: 'm1', role: 'user', content: 'Hi' });
     const run = agent.runAgent({}, { onTextMessageContentEvent: () => ended.resolve() });
-    await begun.promise;
+    await begun;
     await ended.promise;
     agent.abortRun();
     await run.catch(() => {});

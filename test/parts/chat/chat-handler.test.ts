@@ -14,6 +14,7 @@ import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { chatOf, framesOf, readMessage, said } from './chat-reader.js';
+import { hangingModel } from './hanging-model.js';
 
 const opened: Conversations[] = [];
 const servers: Server[] = [];
@@ -638,15 +639,7 @@ test('a closed chat handler refuses requests', async () => {
 });
 
 test('a chat handler that is closed with timeoutMs ends the response of a longer turn', async () => {
-  const begun = Promise.withResolvers<void>();
-  const provider: LLMProvider = {
-    chat: () => Promise.reject(new Error('only streams')),
-    async *stream({ signal }) {
-      yield { type: 'text-delta', text: 'Let me' };
-      begun.resolve();
-      await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
-    },
-  };
+  const { provider, begun } = hangingModel();
   const store = new MemoryRunStore();
   const handler = createChatHandler({ provider, model: 'm', store, authenticate: () => 'ann' });
   const response = await handler.fetch(
@@ -657,7 +650,7 @@ test('a chat handler that is closed with timeoutMs ends the response of a longer
     }),
   );
   const text = response.text();
-  await begun.promise;
+  await begun;
   await handler.close({ timeoutMs: 20 });
   expect(await text).toContain('Let me');
   expect(await store.conversations.read('c1')).toMatchObject({ turns: 1, turn: { runId: 'c1.1' } });

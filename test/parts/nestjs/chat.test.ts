@@ -21,6 +21,7 @@ import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { AgUiUser } from '../chat/ag-ui-reader.js';
 import { readMessage, said } from '../chat/chat-reader.js';
+import { hangingModel } from '../chat/hanging-model.js';
 import { type BootOptions, boot } from './boot.js';
 
 interface Asking {
@@ -210,15 +211,7 @@ describe('ToolwrightModule.forChat', () => {
   ])(
     'a shutdown of an application that %s ends the response of a turn that takes too long',
     async (_what, worker) => {
-      const begun = Promise.withResolvers<void>();
-      const provider: LLMProvider = {
-        chat: () => Promise.reject(new Error('only streams')),
-        async *stream({ signal }) {
-          yield { type: 'text-delta', text: 'Let me' };
-          begun.resolve();
-          await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
-        },
-      };
+      const { provider, begun } = hangingModel();
       const store = new MemoryRunStore();
       const other = new Conversations({
         store,
@@ -231,7 +224,7 @@ describe('ToolwrightModule.forChat', () => {
       );
       const response = await ask(`${url}/chat`, { id: 'c1', messages: [said('Hi', 'm1')] }, 'ada');
       const text = response.text();
-      await begun.promise;
+      await begun;
       await applications.pop()?.close();
       expect(await text).toContain('"start"');
       expect(await store.conversations.read('c1')).toMatchObject({ turns: 1, turn: { runId: 'c1.1' } });
