@@ -552,7 +552,7 @@ function checkConversations(options: ConversationsOptions): void {
         faults.push({
           where: CONVERSATIONS_OPTIONS.of,
           option,
-          problem: `${option} needs an engine, and there is none`,
+          problem: `${option} needs an engine, but engine is missing`,
           fix: `engine: ${JOB_ENGINE.fix}; or leave out ${option}`,
         });
   if (RECORD.accepts(options?.config)) faults.push(...invalidOptions(options.config, TURN_CONFIG));

@@ -229,7 +229,7 @@ const CONDITIONS = objectOf<PermissionRule>(
 /** The actions of the resources that a condition can match. */
 const ACTIONS_OF = { path: ['read', 'write', 'run'], command: ['run'], host: ['open', 'run'] } as const;
 
-/** Conditions that no resource fulfils together. */
+/** Conditions that one resource cannot match together. */
 function contradictionIn(rule: unknown, option: string): readonly OptionFault[] {
   if (!isRecord(rule)) return [];
   const { action } = rule;
@@ -237,12 +237,12 @@ function contradictionIn(rule: unknown, option: string): readonly OptionFault[] 
   const [name, other] = given;
   if (name === undefined) return [];
   if (other !== undefined) {
-    const problem = `${option} has ${given.join(' and ')}, which no resource fulfils together`;
+    const problem = `${option} has ${given.join(' and ')}, which one resource cannot match together`;
     return [{ option, problem, fix: `a rule with ${name}, and a rule with ${other}` }];
   }
   const actions: readonly unknown[] = ACTIONS_OF[name];
   if (action === undefined || actions.includes(action)) return [];
-  const problem = `${option} has action '${action}' and ${name}, which no resource fulfils together`;
+  const problem = `${option} has action '${action}' and ${name}, which one resource cannot match together`;
   return [{ option, problem, fix: `action: ${actions.map((one) => `'${one}'`).join(' or ')}, or no action` }];
 }
 

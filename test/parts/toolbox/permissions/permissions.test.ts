@@ -600,12 +600,15 @@ describe('Permissions', () => {
     [{ action: 'open', path: 'src/**' }, "action 'open' and path"],
     [{ action: 'read', host: 'a.test' }, "action 'read' and host"],
     [{ action: 'unknown', command: 'npm test' }, "action 'unknown' and command"],
-  ] as const)('refuses a rule with conditions that no resource fulfils together: %j', (about, named) => {
-    const problem = `rules[0] has ${named}, which no resource fulfils together`;
-    for (const decision of ['allow', 'ask', 'deny'] as const)
-      expect(() => new Permissions({ rules: [{ decision, ...about }] })).toThrow(problem);
-    expect(() => new Permissions().remember(about, { session: 's' })).toThrow(problem);
-  });
+  ] as const)(
+    'refuses a rule with conditions that one resource cannot match together: %j',
+    (about, named) => {
+      const problem = `rules[0] has ${named}, which one resource cannot match together`;
+      for (const decision of ['allow', 'ask', 'deny'] as const)
+        expect(() => new Permissions({ rules: [{ decision, ...about }] })).toThrow(problem);
+      expect(() => new Permissions().remember(about, { session: 's' })).toThrow(problem);
+    },
+  );
 });
 
 describe('a rule with an absolute path in the folder', () => {
