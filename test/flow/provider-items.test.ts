@@ -302,10 +302,14 @@ describe('requests', () => {
   });
 
   test.each([
-    [{ tool: 'lok' }, "toolChoice names 'lok', which is no tool of the run (did you mean `look`?)", "'look'"],
+    [
+      { tool: 'lok' },
+      "toolChoice names 'lok', which is not a tool of the run (did you mean `look`?)",
+      "'look'",
+    ],
     [
       { tools: ['look', 'mail'] },
-      "toolChoice names 'mail', which is no tool of the run",
+      "toolChoice names 'mail', which is not a tool of the run",
       'one of look, drop',
     ],
   ])('a toolChoice with an unknown tool is refused before any request', async (toolChoice, problem, fix) => {
@@ -389,7 +393,7 @@ describe('requests', () => {
     const { provider, requests } = maker([]);
     const prepareStep = () => settings;
     const run = await runToolLoop({ provider, model: 'm', tools: [look, drop], prepareStep }, hello);
-    const problem = `${option} names 'drp', which is no tool of the run (did you mean \`drop\`?)`;
+    const problem = `${option} names 'drp', which is not a tool of the run (did you mean \`drop\`?)`;
     const fault = { where: 'what prepareStep returns', option, problem, fix: "'drop'" };
     expect(run).toMatchObject({
       status: 'failed',

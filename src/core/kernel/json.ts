@@ -12,13 +12,13 @@ export function isRecord(value: unknown): value is Fields {
 }
 
 /**
- * A field that must be a text.
+ * A field that must be a string.
  *
  * @throws TypeError if it is missing or something else.
  */
 export function requiredText(fields: Fields, name: string): string {
   const value = fields[name];
-  if (typeof value !== 'string') throw new TypeError(`its argument '${name}' is not a text`);
+  if (typeof value !== 'string') throw new TypeError(`its argument '${name}' is not a string`);
   return value;
 }
 

@@ -1,3 +1,4 @@
+import type { AsyncResource } from 'node:async_hooks';
 import type { CallRecord, CallScope, HookNote, UpdateListener } from '../../core/contract/call.js';
 import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../../core/contract/llm-provider.js';
 import type { ResultStore } from '../../core/contract/result-store.js';
@@ -89,11 +90,6 @@ interface RunHooks {
   takeNotes(): readonly HookNote[];
 }
 
-/** The part of Node's `AsyncResource` that a run needs. */
-export interface AsyncContext {
-  runInAsyncScope<Value>(work: () => Value): Value;
-}
-
 /** A run: the dependencies of its steps, and its progress. */
 export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'checkpointer'> {
   readonly config: ToolLoopConfig;
@@ -128,7 +124,7 @@ export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 
   /** Names of tools whose last call was synchronous. */
   readonly synchronous: Set<string>;
   /** The async context outside its calls, set at the first of them: within its trace. */
-  context?: AsyncContext;
+  context?: AsyncResource;
   /** The record from which the run was continued. */
   readonly record: RunRecord | undefined;
   /** Append-only. */

@@ -300,7 +300,7 @@ function unknownTools(
       const known = given.list();
       const near = nearestName(name, known);
       const hint = near === undefined ? '' : ` (did you mean \`${near}\`?)`;
-      const problem = `${option} names '${name}', which is no tool of the run${hint}`;
+      const problem = `${option} names '${name}', which is not a tool of the run${hint}`;
       const others = known.length === 0 ? 'tools: [tool, …]' : `one of ${known.join(', ')}`;
       return { option, problem, fix: near === undefined ? others : `'${near}'` };
     }),
