@@ -28,6 +28,7 @@ import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
 import {
+  type AsyncContext,
   addUsage,
   HistoryScope,
   type LoopRun,
@@ -463,7 +464,7 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLate
 }
 
 /** `AsyncLocalStorage.run` leaves a larger context behind, which every later call would copy. */
-function contextOfRun(run: LoopRun): AsyncResource {
+function contextOfRun(run: LoopRun): AsyncContext {
   run.context ??= new AsyncResource('ToolLoop');
   return run.context;
 }

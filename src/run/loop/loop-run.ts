@@ -1,4 +1,3 @@
-import type { AsyncResource } from 'node:async_hooks';
 import type { CallRecord, CallScope, HookNote, UpdateListener } from '../../core/contract/call.js';
 import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../../core/contract/llm-provider.js';
 import type { ResultStore } from '../../core/contract/result-store.js';
@@ -90,6 +89,11 @@ interface RunHooks {
   takeNotes(): readonly HookNote[];
 }
 
+/** Node's `AsyncResource`: the types of the package must not need those of Node. */
+export interface AsyncContext {
+  runInAsyncScope<Value>(work: () => Value): Value;
+}
+
 /** A run: the dependencies of its steps, and its progress. */
 export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'checkpointer'> {
   readonly config: ToolLoopConfig;
@@ -124,7 +128,7 @@ export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 
   /** Names of tools whose last call was synchronous. */
   readonly synchronous: Set<string>;
   /** The async context outside its calls, set at the first of them: within its trace. */
-  context?: AsyncResource;
+  context?: AsyncContext;
   /** The record from which the run was continued. */
   readonly record: RunRecord | undefined;
   /** Append-only. */
