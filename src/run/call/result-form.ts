@@ -424,7 +424,7 @@ function toList(values: Iterable<unknown>, reporter?: Reporter): readonly unknow
   for (const value of values) {
     reporter?.progress(value);
     list.push(value);
-    if (list.length > MAX_VALUES) throw tooMuch(`${MAX_VALUES} values`);
+    if (list.length > MAX_VALUES) throw new TooMuch(`${MAX_VALUES} values`);
   }
   return list;
 }
@@ -442,17 +442,17 @@ async function toListLater(
     if (typeof value === 'string') bytes += value.length;
     else if (ArrayBuffer.isView(value)) bytes += value.byteLength;
     if (reporter.isStopped) break;
-    if (list.length > MAX_VALUES || bytes > maxBytes)
-      throw tooMuch(`${MAX_VALUES} values or ${maxBytes} bytes`);
+    if (list.length > MAX_VALUES) throw new TooMuch(`${MAX_VALUES} values`);
+    if (bytes > maxBytes) throw new TooMuch(`${maxBytes / 2 ** 20} MB`);
   }
   return list;
 }
 
-function tooMuch(limit: string): ToolwrightError {
-  return new ToolwrightError(
-    'ToolExecutionFailed',
-    `The tool ran, but its result has more than ${limit}. Return a part of it, or a link.`,
-  );
+class TooMuch extends ToolwrightError {
+  constructor(limit: string) {
+    const message = `The tool ran, but its result has more than ${limit}. Return a part of it, or a link.`;
+    super('ToolExecutionFailed', message);
+  }
 }
 
 /** Writes a settled return value (`settled`) as a result. Never throws. */
@@ -580,7 +580,8 @@ export function isPart(part: unknown): part is ContentPart {
 }
 
 /** The error for a result that cannot be read: its getters, `toJSON` and traps are the tool's code. */
-function unreadableResult(cause: unknown): TypeError {
+function unreadableResult(cause: unknown): Error {
+  if (cause instanceof TooMuch) return cause;
   return new TypeError(`The tool ran, but its result cannot be written as JSON: ${errorMessage(cause)}`, {
     cause,
   });
