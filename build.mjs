@@ -146,7 +146,7 @@ for (const path of Object.keys(metafile.outputs).filter((output) => output.endsW
   // The command line checks the version itself.
   if (Object.values(exports).includes(`./${path}`))
     text = `import "${fromFolder(dirname(path), NODE_VERSION)}"; ${text}`;
-  await writeFile(file, withPureMarks(withClassNames(withDotsInFront(withOwnLines(text)))));
+  await writeFile(file, inAscii(withPureMarks(withClassNames(withDotsInFront(withOwnLines(text))))));
 }
 
 /**
@@ -220,6 +220,14 @@ function withOwnLines(text) {
       // The line limit may have split the statement.
       .replaceAll(/^throw new\s+(\w+)\(\n/gm, 'throw new $1(')
       .replaceAll(/^throw new \w+\(\w+\)[;}]/gm, '$&\n')
+  );
+}
+
+/** V8 needs two bytes for each character of a file that has one quotation mark outside of Latin-1. */
+function inAscii(text) {
+  return text.replaceAll(
+    /[^\0-\x7f]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
 

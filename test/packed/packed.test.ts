@@ -122,6 +122,13 @@ describe('the tarball', () => {
     expect(lost).toEqual([]);
   });
 
+  test('has modules in ASCII, which V8 loads faster', () => {
+    const modules = filesOf(installed.unpacked).filter((path) => /^dist\/(?!inspector\/).+\.js$/.test(path));
+    expect(modules.length).toBeGreaterThan(30);
+    const textOf = (path: string) => readFileSync(join(installed.unpacked, path), 'utf8');
+    expect(modules.flatMap((path) => textOf(path).match(/.{0,20}[^\0-\x7f]/) ?? [])).toEqual([]);
+  });
+
   test('has no reference to a missing source map or source', () => {
     const lost = filesOf(installed.unpacked).filter((path) => hasMissingSource(installed.unpacked, path));
     expect({ count: lost.length, first: lost.slice(0, 3) }).toEqual({ count: 0, first: [] });
