@@ -166,6 +166,7 @@ const LATEST = 10;
 
 /** A transaction-level advisory lock: a statement waits only for holders of the same lock. */
 const LOCK = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
+const LOCK_SQL = statements('transaction', { lock: LOCK });
 
 /** No time-outs: creating an index on a large table takes time. */
 const UNHURRIED = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
@@ -371,6 +372,18 @@ function checkPostgresOptions(given: PostgresOptions, table: OptionTable): void 
 /** The server's clock, which all processes share. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
+/** PostgreSQL cannot contain U+0000; JSON escapes it, but clients may choose ids with it. */
+function isRefusedText(value: unknown): boolean {
+  return typeof value === 'string' && value.includes('\0');
+}
+
+/** The outcome with a text that no row contains. */
+function withoutRows({ steps }: Statement): Outcome {
+  if (/\bINSERT\b/.test(Object.values(steps)[0] ?? ''))
+    throw new Error('PostgreSQL cannot store an id that contains U+0000. Use another id.');
+  return { rows: [], count: 0, isRepeated: false };
+}
+
 /** Tolerance for the server's own time-outs to arrive. */
 const LATE_MS = 5_000;
 const FIRST_PAUSE_MS = 20;
@@ -472,7 +485,7 @@ export class Database implements SqlDriver {
       inTransaction(this.#pool, async (client) => {
         // The same order everywhere prevents deadlocks.
         for (const name of [...new Set(names)].sort())
-          await client.query({ text: LOCK, values: [`toolwright ${of} ${this.#schema} ${name}`] });
+          await this.#send(client, LOCK_SQL.lock, [`toolwright ${of} ${this.#schema} ${name}`]);
         const begun = work();
         let step = begun.next();
         while (!step.done) step = begun.next(await this.#send(client, ...step.value));
@@ -515,6 +528,7 @@ export class Database implements SqlDriver {
     statement: Statement,
     values: readonly unknown[],
   ): Promise<Outcome> {
+    if (values.some(isRefusedText)) return withoutRows(statement);
     const limit =
       this.#timeoutMs === Number.POSITIVE_INFINITY ? {} : { query_timeout: this.#timeoutMs + LATE_MS };
     // Prepared statements belong to the connection, which several schemas may share.

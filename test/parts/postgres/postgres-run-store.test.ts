@@ -2,7 +2,8 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { RunEntry } from 'toolwright';
 import { InvalidOptionsError } from 'toolwright';
-import { type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
+import { PostgresConversationStore, type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { buildProgram } from '../../processes/build-program.js';
 import { NodeProcess } from '../../processes/node-process.js';
 import { describePostgres } from '../../services/services.js';
@@ -15,6 +16,7 @@ import { TestSchemas } from './test-schema.js';
 
 const LEASE = 60_000;
 const lease = (claim: string, runId = 'r') => ({ runId, claim, leaseMs: LEASE });
+const NO_AMOUNTS = { tokens: 0, cost: 0, calls: 0, steps: 0, timeMs: 0 };
 const held = (claim: string, runId = 'r') => ({ runId, claim });
 
 function contents(entries: readonly RunEntry[] = []): readonly string[] {
@@ -118,6 +120,55 @@ describePostgres('with PostgreSQL', (service) => {
     },
     runs(40),
   );
+
+  test('PostgresRunStore and PostgresConversationStore have no rows of an id with U+0000, as other stores', async () => {
+    const id = 'a\u0000b';
+    const [claim, hold] = [held('a', id), { conversationId: id, claim: 'a' }];
+    const ask = async (store: PostgresRunStore | SqliteRunStore | MemoryRunStore) => [
+      await Promise.all([
+        store.load(id),
+        store.read(id),
+        store.claim(lease('a', id)),
+        store.renew(lease('a', id)),
+      ]),
+      await store.seize({ ...lease('a', id), from: 'nobody' }),
+      await Promise.all([store.release(claim), store.release(claim, runState(id, 1)), store.remove(claim)]),
+      await Promise.all([store.checkpoint(claim, runCheckpoint(id)), store.end(claim, [])]),
+      await Promise.all([
+        store.jobs.job(id),
+        store.budgets.balance({ key: id }),
+        store.cache.cachedResult(id),
+      ]),
+      await Promise.all([store.approvals.revokeApproval(id), store.schedules.cancelSchedule(id)]),
+      await Promise.all([store.results.readResult({ handle: 'r', runId: id })]),
+      await store.schedules.listSchedules({ conversationId: id }),
+      await store.conversations.events({ conversationId: id, after: 0, limit: 1 }),
+      await Promise.all([
+        store.conversations.read(id),
+        store.conversations.hold({ ...hold, leaseMs: LEASE }),
+      ]),
+      await Promise.all([store.conversations.askAbort(id), store.conversations.tell(hold, [{ type: 'a' }])]),
+      await store.conversations.remove?.(hold, 'erase'),
+    ];
+    using file = new SqliteRunStore({ path: ':memory:' });
+    const expected = await ask(new MemoryRunStore());
+    expect([await ask(file), await ask(one)]).toEqual([expected, expected]);
+    await using chats = new PostgresConversationStore({ connectionString: service.url, schema: shared });
+    expect(await chats.load(id)).toBeUndefined();
+    for (const write of [
+      () => one.save(runState(id, 1)),
+      () => one.begin(lease('a', id), runCheckpoint(id)),
+      () =>
+        one.budgets.reserve({
+          id: 'r',
+          accounts: [{ key: id, limits: {} }],
+          amounts: NO_AMOUNTS,
+          leaseMs: LEASE,
+        }),
+      () => chats.append(id, { id: 't', after: undefined, messages: [], finishReason: 'stop' }),
+    ])
+      await expect(write()).rejects.toThrow('PostgreSQL cannot store an id that contains U+0000');
+  });
 
   describe('PostgresRunStore.migrate', () => {
     /** Whether each version was applied, and only once. */
