@@ -188,6 +188,10 @@ describe('an answer', () => {
   test.each<[object, string]>([
     [{ approved: false, reson: 'too much' }, '`reason`'],
     [{ aproved: true }, '`approved`'],
+    [{ valu: 1 }, 'write value: the answer to the question'],
+    [{ reslt: 1 }, 'write result: the result of the call'],
+    [{ approved: true, argumnts: {} }, 'write arguments: the edited arguments'],
+    [{ approved: true, rember: {} }, "write remember: { scope: 'conversation' }"],
     [{ approved: true, answeredBy: 'Anna' }, 'in the last argument of the resume'],
   ])('%j is refused with the right name', async (answer, hint) => {
     const run = await runToolLoop(config(), hello);

@@ -214,13 +214,13 @@ const ANSWER = optionTable<
   'an answer',
   {
     id: TEXT,
-    result: ANY_VALUE,
+    result: { ...ANY_VALUE, fix: 'the result of the call' },
     approved: BOOLEAN,
     reason: TEXT,
-    value: ANY_VALUE,
+    value: { ...ANY_VALUE, fix: 'the answer to the question' },
     outcome: oneOf('done', 'not-done'),
-    arguments: ANY_VALUE,
-    remember: ANY_VALUE,
+    arguments: { ...ANY_VALUE, fix: 'the edited arguments' },
+    remember: { ...ANY_VALUE, fix: "{ scope: 'conversation' }" },
   },
   { answeredBy: '{ answeredBy } next to `scope`, in the last argument of the resume function' },
 );

@@ -141,7 +141,7 @@ function formsOf(branches: readonly JsonSchema[], root: JsonSchema): string {
   return cached(formTexts, branches, () => {
     const forms = new Set<string>();
     for (const branch of branches) {
-      const { properties, required = [], format, ...schema } = resolveReference(branch, root);
+      const { properties, required = [], format, pattern, ...schema } = resolveReference(branch, root);
       const names = [...new Set([...Object.keys(properties ?? {}), ...required])];
       const values = schema.const === undefined ? schema.enum : [schema.const];
       const types = [schema.type ?? []].flat().join(' or ');
@@ -149,7 +149,8 @@ function formsOf(branches: readonly JsonSchema[], root: JsonSchema): string {
         forms.add(`{ ${names.map((name) => (required.includes(name) ? name : `${name}?`)).join(', ')} }`);
       else if (values !== undefined) forms.add(values.map((value) => JSON.stringify(value)).join(' or '));
       else if (types === '') return '';
-      else forms.add(format === undefined ? types : `${types} of format "${format}"`);
+      else if (format !== undefined) forms.add(`${types} of format "${format}"`);
+      else forms.add(pattern === undefined ? types : `${types} of pattern "${pattern}"`);
     }
     return forms.size < 2 ? '' : `: ${[...forms].join(' or ')}`;
   });

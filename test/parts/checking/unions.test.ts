@@ -237,6 +237,28 @@ describe('ToolRegistry.invoke: errors of unions', () => {
     ).toEqual([FIRST, '  - id: must be integer or boolean']);
   });
 
+  test.each(['anyOf', 'oneOf'])('a union of texts names their patterns and formats: %s', (keyword) => {
+    const forms = [
+      { type: 'string', pattern: '^ORD-' },
+      { type: 'string', pattern: '^INV-' },
+      { type: 'string', format: 'email', pattern: '@' },
+      { pattern: '^x' },
+    ];
+    const id = (branches: readonly object[]) => ({
+      type: 'object',
+      properties: { id: { [keyword]: branches } },
+    });
+    expect(toldFaults(id(forms.slice(0, 3)), { id: 'A' })).toEqual([
+      FIRST,
+      '  - id: must have one of the forms that the schema allows: string of pattern "^ORD-" or string of pattern "^INV-" or string of format "email"',
+    ]);
+    // A branch without a type says nothing about most values.
+    expect(toldFaults(id(forms), { id: 'A' })).toEqual([
+      FIRST,
+      '  - id: must have one of the forms that the schema allows',
+    ]);
+  });
+
   test.each(['anyOf', 'oneOf'])('a union of constants reports its values like an enum: %s', (keyword) => {
     const units = [{ const: 'celsius', type: 'string' }, { enum: ['kelvin', 3] }, { type: 'null' }];
     const schema = { type: 'object', properties: { units: { [keyword]: units } } };
