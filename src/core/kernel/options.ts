@@ -183,7 +183,7 @@ const MOST_ENTRIES = 3;
  * A short form of a value, on one line, with visible control characters. Strings inside objects are omitted: they may
  * be keys or passwords.
  */
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   return visibleLine(inWords(value));
 }
 
@@ -208,8 +208,11 @@ function inWords(value: unknown): string {
   return `{ ${parts.join(', ')}${entries.length > MOST_ENTRIES ? ', …' : ''} }`;
 }
 
-function hidden(value: unknown): string {
-  if (typeof value !== 'string') return `a ${typeof value}`;
+/** The type of a value, for messages that must not contain it. */
+export function hidden(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value !== 'string') return `${isObject(value) ? 'an' : 'a'} ${typeof value}`;
   return value.trim() === '' ? 'empty' : `a string of ${value.length} characters`;
 }
 
@@ -313,7 +316,7 @@ export const HEADERS: OptionRule = {
       problem:
         typeof given === 'string'
           ? `${option} has '${name}', whose name or value is not valid in a header`
-          : `${option} has '${name}', whose value is ${given === null ? 'null' : `a ${typeof given}`}`,
+          : `${option} has '${name}', whose value is ${hidden(given)}`,
       fix: `${option}: { 'x-team': 'shop' }, with names and values on one line`,
     }));
   },

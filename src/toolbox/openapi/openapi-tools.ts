@@ -11,10 +11,12 @@ import {
   FILLED_TEXT,
   FUNCTION,
   HEADERS,
+  hidden,
   instanceOf,
   LIST,
   type OptionRule,
   optionTable,
+  shown,
   TEXT,
 } from '../../core/kernel/options.js';
 import { defineTool } from '../../tools/discovery/define-tool.js';
@@ -49,19 +51,13 @@ const CREDENTIALS: OptionRule = {
       .filter(([, source]) => !isAuthSource(source))
       .map(([name, source]) => ({
         option: `${option}.${name}`,
-        problem: `${option}.${name} is ${typeof source === 'string' ? 'empty' : typeOf(source)}`,
+        problem: `${option}.${name} is ${hidden(source)}`,
         fix: `${option}.${name}: a token, or a function that returns it`,
       })),
 };
 
 function isAuthSource(source: unknown): boolean {
   return FILLED_TEXT.accepts(source) || FUNCTION.accepts(source);
-}
-
-/** The type of a value, for messages that must not contain it. */
-function typeOf(value: unknown): string {
-  if (value === undefined || value === null) return String(value);
-  return Array.isArray(value) ? 'a list' : `a ${typeof value}`;
 }
 
 const OPTIONS = optionTable<OpenApiOptions>('toolsFromOpenApi', {
@@ -605,7 +601,7 @@ function readDocument(document: JsonObject): ReadDocument {
 function noObject(where: string, given: unknown): AuthorFault {
   return {
     where,
-    problem: `it is ${typeOf(given)}, not an object`,
+    problem: `it is ${shown(given)}, not an object`,
     fix: 'fix the document, or leave it out',
   };
 }

@@ -329,6 +329,8 @@ describe('requests of toolsFromOpenApi', () => {
       [null, 'auth.api_key is null'],
       ['', 'auth.api_key is empty'],
       [7, 'auth.api_key is a number'],
+      [['k-1'], 'auth.api_key is a list'],
+      [{ token: 'k-1' }, 'auth.api_key is an object'],
     ])
       expect(() => registryOf(paths, { components }, { auth: { api_key: source as never } })).toThrow(
         expect.objectContaining({ code: 521, message: expect.stringContaining(String(problem)) }),
@@ -458,7 +460,7 @@ describe('errors of toolsFromOpenApi', () => {
     expect(faultsOf(document, { server })).toEqual([
       'GET /{shop}/a/{id}: its path has {shop}, but no path parameter has this name',
       'PUT /x: it is null, not an object',
-      'POST /x: it is a string, not an object',
+      "POST /x: it is 'x', not an object",
       '/none: it is null, not an object',
       ...references,
     ]);
