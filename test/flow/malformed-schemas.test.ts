@@ -92,6 +92,14 @@ describe.each<[string, (parameters: JsonSchema) => unknown]>([
     expect(faultsOf(() => declare(parameters as unknown as JsonSchema))).toHaveLength(3);
   });
 
+  test('with a long circle of references', () => {
+    const $defs: Record<string, JsonSchema> = {};
+    for (let index = 0; index < 40; index += 1) $defs[`d${index}`] = { $ref: `#/$defs/d${(index + 1) % 40}` };
+    const faults = faultsOf(() => declare({ ...property({ $ref: '#/$defs/d0' }), $defs }));
+    expect(faults).toHaveLength(40);
+    expect(faults.join()).toContain('which leads back to itself');
+  });
+
   test.each([
     { type: 'array', items: { type: 'string' } },
     { type: 'string' },

@@ -21,7 +21,7 @@ import { KNOWN_FORMATS } from './formats.js';
 import { fitsSchema } from './interpreter/interpret-schema.js';
 import { referredSchema, validatesItselfAgain } from './interpreter/whole-schema.js';
 import { patternGrowth } from './patterns.js';
-import { MOST_HOPS } from './schema-level.js';
+import { endOfReferences } from './schema-level.js';
 
 /** A fault of a schema, and the fix. */
 export interface SchemaFault {
@@ -177,24 +177,13 @@ class SchemaReading {
     const target = findReference($ref, this.#root, schema);
     if (isSchemaNode(target)) this.#enter({ schema: target, path: $ref, level: level + 1 });
     const isNowhere = target === undefined && !JSON_SCHEMA.test($ref);
-    if (!isNowhere && !this.#leadsBack(schema)) return;
+    if (!isNowhere && endOfReferences(schema, this.#root) !== undefined) return;
     const fault = {
       path: childPath(path, '$ref'),
       problem: `is ${shown($ref)}, which leads ${isNowhere ? 'nowhere' : 'back to itself'}`,
       fix: "a reference to another part of the schema, such as '#/$defs/Item'",
     };
     (isNowhere ? this.#inUse : this.#circular).push([schema, fault]);
-  }
-
-  /** Whether references alone lead from a schema to itself. */
-  #leadsBack(schema: JsonSchema): boolean {
-    let part: unknown = schema;
-    for (let hops = 0; hops < MOST_HOPS; hops += 1) {
-      if (!isSchemaNode(part) || typeof part.$ref !== 'string') return false;
-      part = findReference(part.$ref, this.#root, part);
-      if (part === schema) return true;
-    }
-    return false;
   }
 }
 

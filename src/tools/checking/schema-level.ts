@@ -170,23 +170,39 @@ export function branchTypes(branches: readonly JsonSchema[], root: JsonSchema): 
   return types.some((ofBranch) => ofBranch.length === 0) ? [] : [...new Set(types.flat())];
 }
 
-/** References may chain; a chain longer than this is a cycle. */
-export const MOST_HOPS = 32;
-
 const REFUSES_ALL: JsonSchema = { not: {} };
 
+/** `true` and `false` as equivalent schemas. */
+function asSchema(schema: JsonSchema | boolean): JsonSchema {
+  if (typeof schema !== 'boolean') return schema;
+  return schema ? {} : REFUSES_ALL;
+}
+
+const ends = new WeakMap<JsonSchema, WeakMap<JsonSchema, JsonSchema | undefined>>();
+
 /**
- * The target of a `$ref`; other schemas are returned unchanged, and an unresolvable reference as `{}`. `true` and
- * `false` become equivalent schemas.
+ * The schema that the `$ref` of a schema leads to, also through further references; `undefined` if it leads back to
+ * itself, and `{}` if it leads nowhere or to such a reference. Other schemas are returned unchanged.
  */
-export function resolveReference(schema: JsonSchema | boolean, root: JsonSchema): JsonSchema {
-  let current = schema;
-  for (let hops = 0; hops < MOST_HOPS; hops += 1) {
-    if (typeof current === 'boolean') return current ? {} : REFUSES_ALL;
-    if (typeof current.$ref !== 'string') return current;
-    current = findReference(current.$ref, root, current) ?? {};
+export function endOfReferences(schema: JsonSchema | boolean, root: JsonSchema): JsonSchema | undefined {
+  let at = asSchema(schema);
+  if (typeof at.$ref !== 'string') return at;
+  const known = cached(ends, root, () => new WeakMap<JsonSchema, JsonSchema | undefined>());
+  const passed: JsonSchema[] = [];
+  while (typeof at.$ref === 'string' && !known.has(at)) {
+    known.set(at, undefined);
+    passed.push(at);
+    at = asSchema(findReference(at.$ref, root, at) ?? {});
   }
-  return {};
+  const end = known.has(at) ? (known.get(at) ?? {}) : at;
+  const circle = passed.indexOf(at);
+  for (const each of circle < 0 ? passed : passed.slice(0, circle)) known.set(each, end);
+  return known.get(asSchema(schema));
+}
+
+/** The same; `{}` for a reference that leads back to itself. */
+export function resolveReference(schema: JsonSchema | boolean, root: JsonSchema): JsonSchema {
+  return endOfReferences(schema, root) ?? {};
 }
 
 /** Whether a value has a JSON type: only finite numbers are numbers, and `3.0` is an integer. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import type { JsonSchema } from 'toolwright';
 import { createChecker } from './reported-faults.js';
 
 const ofType = (type: string | readonly string[], more: object = {}) => ({
@@ -70,6 +71,13 @@ describe('ToolRegistry.invoke coerces:', () => {
     const check = createChecker(ofType('array', { items: { type: 'integer' } }));
     expect(check({ v: ['1', 2] })).toMatchObject({ ok: true, value: { v: [1, 2] }, coerced: ['v.0'] });
     expect(check({ v: '3' })).toMatchObject({ ok: true, value: { v: [3] } });
+  });
+
+  test('a value behind a long chain of references is coerced', () => {
+    const $defs: Record<string, JsonSchema> = { d100: { type: 'integer' } };
+    for (let index = 0; index < 100; index += 1) $defs[`d${index}`] = { $ref: `#/$defs/d${index + 1}` };
+    const schema = { type: 'object', $defs, properties: { v: { $ref: '#/$defs/d0' } } };
+    expect(createChecker(schema)({ v: '7' })).toMatchObject({ value: { v: 7 } });
   });
 
   test('a coerced value is validated again', () => {
