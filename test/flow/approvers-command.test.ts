@@ -217,13 +217,17 @@ describe('toolwright runs answer', () => {
     expect(stderr).toMatch(/k1\.1 does not wait for an answer: .*already answered, last by "clerk 7"\n$/);
   });
 
-  test('toolwright chat refuses a tool with restricted approvers, because its runs have no owner', async () => {
+  test('toolwright chat runs tools with restricted approvers for the user of the operating system', async () => {
     writeModule("{ approver: 'not-the-owner' }");
-    await using command = new NodeProcess([COMMAND, 'chat', 'worker.mjs', '--offline'], { folder });
+    const args = ['chat', 'worker.mjs', '--offline', '--interactive'];
+    await using command = new NodeProcess([COMMAND, ...args], { folder });
     command.write('Refund it\n');
+    await command.waitFor(/Run refund\?/);
+    command.write('y\n');
+    await command.waitFor(/only by a user who is not the owner.*Run refund\?/s);
+    command.write('n\n');
+    await command.waitFor(/refused: /);
     command.endInput();
-    const { exitCode, stderr } = await command.ended();
-    expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/owner is missing.*'refund'/);
+    expect((await command.ended()).exitCode).toBe(0);
   });
 });

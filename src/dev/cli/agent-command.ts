@@ -9,17 +9,11 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir, userInfo } from 'node:os';
+import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Usage } from '../../core/contract/llm-provider.js';
-import {
-  InvalidOptionsError,
-  invalidOptions,
-  refuseOptions,
-  ToolDeclarationError,
-} from '../../core/errors/author-fault.js';
-import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { InvalidOptionsError, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { withFileLock } from '../../core/kernel/file-lock.js';
@@ -39,6 +33,7 @@ import {
   type CommandEnvironment,
   FLAG,
   type LineValues,
+  localUser,
   parseLine,
   report,
   STRING,
@@ -135,32 +130,25 @@ export const command: Command = async (args, environment) => {
     }
     return 0;
   }
+  const config = readConfig(values.config, environment);
+  const [named] = positionals;
+  const { folder: configured } = config.options;
+  if (configured !== undefined && typeof configured !== 'string')
+    throw new UserFault(`${config.path}: folder must be a path`, 1);
+  // Paths in the file start at its own folder.
+  const path =
+    named === undefined && configured !== undefined
+      ? resolve(config.folder, configured)
+      : resolve(environment.folder, named ?? '.');
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new UserFault(`there is no folder ${path}`, 1);
+  const folder = realpathSync.native(path);
+  const id = sessionOf(values, sessions, folder);
+  const close = sessions.open(id, folder);
   try {
-    const config = readConfig(values.config, environment);
-    const [named] = positionals;
-    const { folder: configured } = config.options;
-    if (configured !== undefined && typeof configured !== 'string')
-      throw new UserFault(`${config.path}: folder must be a path`, 1);
-    // Paths in the file start at its own folder.
-    const path =
-      named === undefined && configured !== undefined
-        ? resolve(config.folder, configured)
-        : resolve(environment.folder, named ?? '.');
-    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory())
-      throw new UserFault(`there is no folder ${path}`, 1);
-    const folder = realpathSync.native(path);
-    const id = sessionOf(values, sessions, folder);
-    const close = sessions.open(id, folder);
-    try {
-      return await talk(values, config, { id, folder, sessions, environment });
-    } finally {
-      close();
-    }
-  } catch (fault) {
-    const isUnavailable = fault instanceof ToolwrightError && fault.name === 'SandboxUnavailable';
-    if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError || isUnavailable))
-      throw fault;
-    throw new UserFault(fault.message, 1);
+    return await talk(values, config, { id, folder, sessions, environment });
+  } finally {
+    close();
   }
 };
 
@@ -293,7 +281,7 @@ function agentOptions(
       rules: Array.isArray(rules) ? [ASKED, ...rules] : rules,
       file: typeof file === 'string' ? resolve(config.folder, file) : join(stateFolder(), 'permissions.json'),
       // Separate for each folder, because paths and commands have other meanings elsewhere.
-      userOf: () => `${userInfo().username} in ${folder}`,
+      userOf: () => `${localUser()} in ${folder}`,
     },
     folderConfigFile: join(folder, '.toolwright', 'agent.json'),
     store: { sqlite: { path: join(place, 'session.sqlite') } },

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import type { ParseArgsConfig, parseArgs } from 'node:util';
 import { missingPackage } from '../../core/kernel/missing-package.js';
 import { nodeUtil } from '../../core/kernel/node-module.js';
@@ -97,6 +98,15 @@ export function closing<Closable extends { close(): unknown }>(given: Closable):
       await given.close();
     },
   });
+}
+
+/** The user of the operating system; in a container, the id of the user may have no name. */
+export function localUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.());
+  }
 }
 
 /** What to do about a package that is not installed; `undefined` for other errors. */

@@ -1,5 +1,4 @@
 import { relative, resolve } from 'node:path';
-import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { counted } from '../../core/kernel/counted.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { createInspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
@@ -30,42 +29,37 @@ export const command: Command = async (args, environment) => {
   const { name, values } = readInspectLine('inspect', args);
   const { folder } = environment;
   const ended = endAsked(environment);
-  try {
-    await using module = await openModule(name, folder);
-    const registry = requiredRegistry(name, module);
-    await using store = values.store === undefined ? undefined : await openStore(values.store, environment);
-    const { provider, model, systemPrompt, store: own } = settingsOfModule(module);
-    const { TOOLWRIGHT_INSPECTOR_TOKEN: token } = process.env;
-    const tests = resolve(folder, values.tests ?? 'test');
-    // The application's options, overridden by the command line.
-    const options: InspectorOptions = {
-      ...{ provider, model, systemPrompt, ...module.inspection },
-      store: store ?? own,
-      // Given by `toolwright dev`, so that an open page survives a restart.
-      ...(token === undefined ? {} : { token }),
-      tests: {
-        folder: tests,
-        setup: setupOf(module, { name, folder, tests }),
-        ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
-      },
-      recordings: values.recordings && resolve(folder, values.recordings),
-      ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
-      // `readInspectLine` has refused production without the flag.
-      allowInProduction: true,
-    };
-    await using inspector = closing(createInspector(registry, options));
-    const { port = '0' } = values;
-    const { url } = await inspector.listen({ port: Number(port) }).catch(refusePort(port));
-    environment.out(`${url}\n`);
-    environment.error(
-      `toolwright: ${counted(registry.count(), 'tool')} of ${name}: open the address above; press Ctrl-C to stop\n`,
-    );
-    await ended;
-    return 0;
-  } catch (error) {
-    if (ToolwrightError.is(error)) throw new UserFault(error.message, 1);
-    throw error;
-  }
+  await using module = await openModule(name, folder);
+  const registry = requiredRegistry(name, module);
+  await using store = values.store === undefined ? undefined : await openStore(values.store, environment);
+  const { provider, model, systemPrompt, store: own } = settingsOfModule(module);
+  const { TOOLWRIGHT_INSPECTOR_TOKEN: token } = process.env;
+  const tests = resolve(folder, values.tests ?? 'test');
+  // The application's options, overridden by the command line.
+  const options: InspectorOptions = {
+    ...{ provider, model, systemPrompt, ...module.inspection },
+    store: store ?? own,
+    // Given by `toolwright dev`, so that an open page survives a restart.
+    ...(token === undefined ? {} : { token }),
+    tests: {
+      folder: tests,
+      setup: setupOf(module, { name, folder, tests }),
+      ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
+    },
+    recordings: values.recordings && resolve(folder, values.recordings),
+    ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
+    // `readInspectLine` has refused production without the flag.
+    allowInProduction: true,
+  };
+  await using inspector = closing(createInspector(registry, options));
+  const { port = '0' } = values;
+  const { url } = await inspector.listen({ port: Number(port) }).catch(refusePort(port));
+  environment.out(`${url}\n`);
+  environment.error(
+    `toolwright: ${counted(registry.count(), 'tool')} of ${name}: open the address above; press Ctrl-C to stop\n`,
+  );
+  await ended;
+  return 0;
 };
 
 /** Reads the line of `inspect` or `dev`; both refuse production. */

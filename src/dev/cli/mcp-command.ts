@@ -174,16 +174,13 @@ async function checkMcp(args: readonly string[], environment: CommandEnvironment
     throw new UserFault(`${target} is not a valid URL: toolwright mcp check https://api.example.org/mcp`);
   const findings: Diagnosis[] = [];
   if (isAddress) for await (const found of checkServer(new URL(target), values.token)) findings.push(found);
-  else {
-    const failed = await withModule(target, environment, (module) => {
+  else
+    await withModule(target, environment, (module) => {
       const registry = requiredRegistry(target, module);
       findings.push(...toolFindings(registry.tools().map((tool) => listedTool(tool, false))));
       for (const fault of allAppFaults(registry))
         findings.push(problem(`${fault.where}: ${fault.problem} (${fault.fix})`));
-      return 0;
     });
-    if (failed !== 0) return failed;
-  }
   return printFindings(findings, environment, values.json);
 }
 

@@ -10,7 +10,7 @@ import { RUN_STORE, type RunStore } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { type Fields, isRecord, parsedJson } from '../../core/kernel/json.js';
+import { type Fields, isRecord, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 import { nodeFiles } from '../../core/kernel/node-module.js';
 import { TEXT, withMethods } from '../../core/kernel/options.js';
 import { loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
@@ -20,7 +20,7 @@ import type { RecoverOptions } from '../../run/loop/stored-run.js';
 import type { InspectorOptions } from '../../surfaces/inspector/index.js';
 import type { NestModule } from '../../surfaces/nestjs/application.js';
 import { discoverTools } from '../../tools/discovery/discover-tools.js';
-import { type CommandEnvironment, closing, installAdvice, UserFault } from './command.js';
+import { type CommandEnvironment, closing, installAdvice, localUser, UserFault } from './command.js';
 
 /** What a module exports, by name. */
 export type ModuleExports = Fields;
@@ -160,20 +160,14 @@ export function modulePath(name: string, folder: string): string {
   }
 }
 
-/** Opens a module for `work` and closes it. Prints all faults of its declarations. */
-export async function withModule(
+/** Opens a module for `work` and closes it. */
+export async function withModule<Result>(
   name: string,
-  { folder, error }: Pick<CommandEnvironment, 'folder' | 'error'>,
-  work: (module: OpenModule) => number | Promise<number>,
-): Promise<number> {
-  try {
-    await using module = await openModule(name, folder);
-    return await work(module);
-  } catch (fault) {
-    if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
-    error(`${fault.message}\n`);
-    return 1;
-  }
+  { folder }: Pick<CommandEnvironment, 'folder'>,
+  work: (module: OpenModule) => Result | Promise<Result>,
+): Promise<Result> {
+  await using module = await openModule(name, folder);
+  return await work(module);
 }
 
 /** The settings of runs that a module exports, in `config` or separately. */
@@ -202,12 +196,12 @@ export function settingsOfModule({ exports, inspection }: OpenModule): ModuleSet
   );
 }
 
-/** The scope of a command's calls with this `data`. */
+/** The scope of a command's calls with this `data`: they belong to the user of the operating system. */
 export function scopeOfModule(
   { inspection }: OpenModule,
   data: CallScope['data'] | undefined,
 ): CallScope | Promise<CallScope> {
-  const chosen = data === undefined ? {} : { data };
+  const chosen = withoutUndefined({ owner: { user: localUser() }, data });
   return inspection?.scope === undefined ? chosen : inspection.scope(chosen);
 }
 

@@ -1,3 +1,4 @@
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import type { Fields } from '../../core/kernel/json.js';
 import { nearestName } from '../../core/kernel/nearest-name.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
@@ -193,6 +194,7 @@ export async function runCommandLine(
 /** The first sentence of an error of `parseArgs` explains what is wrong with the command line. */
 function userFault(error: unknown, command: ListedCommand | undefined): UserFault | undefined {
   if (error instanceof UserFault) return error;
+  if (ToolwrightError.is(error)) return new UserFault(error.message, 1);
   const advice = installAdvice(error);
   if (advice !== undefined) return new UserFault(advice, 1);
   const { code, message } = Object(error) as Fields;

@@ -2,7 +2,6 @@ import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
 import { keepsJobs } from '../../core/contract/job-store.js';
 import type { LogFields, Logger } from '../../core/contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
-import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import {
   COUNT,
@@ -80,18 +79,13 @@ async function beginWork(
   store: string | undefined,
   environment: CommandEnvironment,
 ): Promise<Work> {
-  try {
-    const module = await openModule(name, environment.folder);
-    if (module.work === undefined) return await workOfModule(module.exports, { name, store }, environment);
-    if (store === undefined) {
-      const what = module.work(loggerOf(environment));
-      if (what.length > 0) return { what, drain: module.close };
-    }
-    await module.close();
-  } catch (error) {
-    if (!ToolwrightError.is(error)) throw error;
-    throw new UserFault(error.message, 1);
+  const module = await openModule(name, environment.folder);
+  if (module.work === undefined) return await workOfModule(module.exports, { name, store }, environment);
+  if (store === undefined) {
+    const what = module.work(loggerOf(environment));
+    if (what.length > 0) return { what, drain: module.close };
   }
+  await module.close();
   if (store !== undefined)
     throw new UserFault(
       '--store cannot be used with an application: ToolwrightModule.forRoot sets its store',

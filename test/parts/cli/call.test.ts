@@ -1,8 +1,12 @@
+import { userInfo } from 'node:os';
 import { PassThrough } from 'node:stream';
 import { expect, test } from '@jest/globals';
+import { builtFile } from '../../processes/built-file.js';
+import { NodeProcess } from '../../processes/node-process.js';
 import { ROOT } from '../../structure/repository.js';
 import { runCommand } from './run-command.js';
 
+const MAIN = builtFile('dist/src/dev/cli/main.js');
 const MODULE = 'test/parts/cli/fixtures/called-tools.mjs';
 const call = (...args: string[]) => runCommand(['call', MODULE, ...args], ROOT);
 
@@ -80,8 +84,43 @@ test('toolwright call runs a call that is approved, by an answer or with --yes',
   expect(await call('pay', '--yes')).toEqual({ code: 0, out: 'paid\n', error: '' });
 });
 
+test('toolwright call belongs to the user of the operating system, who may not approve every call', async () => {
+  expect(await call('close_account', '--yes')).toEqual({
+    code: 0,
+    out: `${userInfo().username}\n`,
+    error: '',
+  });
+  const { code, out, error } = await call('refund', '--yes');
+  expect({ code, out }).toEqual({ code: 1, out: '' });
+  expect(error).toMatch(/^toolwright: [^\n]*only by a user who is not the owner of the run[^\n]*\n$/);
+});
+
+test('toolwright call runs for a user without a name, as containers have', async () => {
+  const nameless = `
+    import os from 'node:os';
+    import { syncBuiltinESMExports } from 'node:module';
+    os.userInfo = () => { throw new Error('ENOENT'); };
+    syncBuiltinESMExports();`;
+  const program = ['--import', `data:text/javascript,${encodeURIComponent(nameless)}`, MAIN];
+  await using process = new NodeProcess([...program, 'call', MODULE, 'add', '{"a":1,"b":2}'], {
+    folder: ROOT,
+  });
+  expect(await process.ended()).toEqual({ exitCode: 0, stdout: '3\n', stderr: '' });
+});
+
+test('toolwright call reports an answer that does not fit', async () => {
+  const input = new PassThrough();
+  input.end('many\n');
+  const { code, out, error } = await runCommand(['call', MODULE, 'count'], ROOT, { input });
+  expect({ code, out }).toEqual({ code: 1, out: '' });
+  expect(error).toMatch(/\ntoolwright: [^\n]+ wrong:\n[^\n]+must be integer\n$/);
+});
+
 test.each([
-  [['nothing'], "there is no tool 'nothing'; the tools are add, copy, move, pay, who_am_i"],
+  [
+    ['nothing'],
+    "there is no tool 'nothing'; the tools are add, copy, move, count, pay, refund, close_account, who_am_i",
+  ],
   [['add', '{}', 'more'], 'call takes a module, a tool and its arguments'],
   [['add', '{}', '--data', '5'], '--data must be a JSON object'],
 ])('toolwright call %j is refused in one line', async (args, expected) => {
