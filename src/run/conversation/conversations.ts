@@ -65,6 +65,9 @@ import {
 
 const DEFAULT_CONCURRENCY = 100;
 
+/** The conversations whose `close` was called. */
+export const closedConversations = new WeakSet<object>();
+
 /**
  * Conversations in a store: any process can prompt, answer, abort and read them. One process at a time holds a
  * conversation and takes its turns in order. Turns survive a crash at every step (see `checkpoint`): another process
@@ -331,6 +334,7 @@ export class Conversations {
   async close(options: ConversationsCloseOptions = {}): Promise<void> {
     checkOptions(options, METHOD_OPTIONS.close);
     const { timeoutMs } = options;
+    closedConversations.add(this);
     this.#closing.abort();
     this.#unwatch();
     void this.#stopLooking?.();

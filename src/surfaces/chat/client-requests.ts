@@ -27,7 +27,7 @@ export function readUiMessageRequest(body: unknown): Pick<PostedChat, 'chatId' |
   const named = messageId === undefined || messageId === null ? undefined : checkId(messageId);
   const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
   if (trigger === 'regenerate-message') {
-    const wanted = named ?? (isRecord(last) ? checkId(last.id) : undefined);
+    const wanted = named ?? (isRecord(last) ? checkId(last.id) : '');
     return { chatId, decide: ({ view }) => answerAnew(view, wanted) };
   }
   if (trigger !== 'submit-message')
@@ -89,20 +89,19 @@ function prompt(view: ConversationView | undefined, { id, content }: Said): Deci
 async function edit(view: ConversationView | undefined, { id, content }: Said): Promise<Decision> {
   refuseWhileWaiting(view);
   const turn = turnOfMessage(view, id);
-  if (view === undefined || turn === undefined) throw unknownMessage();
+  if (view === undefined || turn === undefined) throw withoutTurn(view, id);
   if (hasContent(view, turn, content)) return { kind: 'again', of: 'prompt', key: turn.key };
   const attempt = `${turn.number}-${await digestOf(content)}`;
   return { kind: 'prompt', key: messageKey(id, attempt), content, replaces: turn.key };
 }
 
 /** Repeats the turn of a user's message, or the turn that produced an assistant's message. */
-function answerAnew(view: ConversationView | undefined, wanted: string | undefined): Decision {
+function answerAnew(view: ConversationView | undefined, wanted: string): Decision {
   refuseWhileWaiting(view);
-  if (wanted === undefined) throw unknownMessage();
   const turn = view?.history.find(({ number }) => `turn-${number}` === wanted) ?? turnOfMessage(view, wanted);
   const message = turn && view?.messages[turn.begins];
   const id = turn && messageIdOf(turn.key);
-  if (turn === undefined || message?.role !== 'user' || id === undefined) throw unknownMessage();
+  if (turn === undefined || message?.role !== 'user' || id === undefined) throw withoutTurn(view, wanted);
   const key = messageKey(id, `${turn.number}-${crypto.randomUUID()}`);
   return { kind: 'prompt', key, content: message.content, replaces: turn.key };
 }
@@ -157,8 +156,18 @@ function refuseWhileWaiting(view: ConversationView | undefined): void {
     throw new HttpFault(409, 'The chat is waiting for answers; send them first.', { isPrompt: true });
 }
 
-function unknownMessage(): HttpFault {
-  return new HttpFault(422, 'This chat has no such message.');
+/** Why a message that is not in the history cannot be edited or answered again. */
+function withoutTurn(view: ConversationView | undefined, id: string): HttpFault {
+  const isOpen = `turn-${view?.turn?.number}` === id || openEntry(view, id) !== undefined;
+  const [status, message] = isOpen
+    ? [409, 'The message is still being answered; wait for the answer, or abort it.']
+    : [422, 'This chat has no such message.'];
+  return new HttpFault(status, message, { isPrompt: true });
+}
+
+/** The entry of a message that is being answered or waits for its turn. */
+function openEntry(view: ConversationView | undefined, id: string) {
+  return [view?.turn?.entry, ...(view?.inbox ?? [])].find((entry) => entry && messageIdOf(entry.key) === id);
 }
 
 function sentParts({ type, text, url, mediaType, filename }: Fields): readonly SentPart[] {
@@ -438,9 +447,7 @@ async function agUiPrompt(
   const content = userContent(partsOf(last.content));
   const turn = turnOfMessage(view, id);
   if (view === undefined || turn === undefined) {
-    const waits = [view?.turn?.entry, ...(view?.inbox ?? [])].find(
-      (entry) => entry && messageIdOf(entry.key) === id,
-    );
+    const waits = openEntry(view, id);
     if (waits !== undefined) return { kind: 'again', of: 'prompt', key: waits.key };
     checkNewMessage(id);
     return { kind: 'prompt', key: messageKey(id, runId), content };

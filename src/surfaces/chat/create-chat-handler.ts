@@ -22,7 +22,7 @@ import {
   withMethods,
 } from '../../core/kernel/options.js';
 import { logFailure } from '../../run/call/failure-log.js';
-import { Conversations } from '../../run/conversation/conversations.js';
+import { Conversations, closedConversations } from '../../run/conversation/conversations.js';
 import {
   type ConversationsCloseOptions,
   type ConversationsConfig,
@@ -202,7 +202,7 @@ export interface ChatHandler {
   readonly node: NodeHandler;
   /**
    * Refuses requests (503), and closes the conversations that the handler created, as {@link Conversations.close};
-   * then their responses end. Given conversations stay open.
+   * then their responses end. Given conversations stay open; requests are refused, too, once they are closed.
    */
   readonly close: (options?: ConversationsCloseOptions) => Promise<void>;
 }
@@ -233,7 +233,8 @@ export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
       given: { request },
       rules: { request: REQUEST },
     });
-    if (isClosed) return new HttpFault(503, 'The server is shutting down.').response;
+    if (isClosed || closedConversations.has(read.conversations))
+      return new HttpFault(503, 'The server is shutting down.').response;
     return service.answer(request).catch((thrown: unknown) => {
       const known = knownFault(thrown);
       if (known === undefined) logFailure(read.logger, { what: 'A chat request failed', error: thrown });

@@ -10,6 +10,9 @@ import { OfflineProvider } from 'toolwright/offline';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { Permissions } from 'toolwright/toolbox/permissions';
+import { serve } from '../../setup/loopback.js';
+import { said } from '../chat/chat-reader.js';
+import { hangingModel } from '../chat/hanging-model.js';
 
 let folder: string;
 
@@ -264,6 +267,33 @@ describe('createAgent: methods of the agent', () => {
       }),
     );
     expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('Hello!')]);
+  });
+
+  test('the chat handler of a closed agent refuses requests with 503, also while a turn still runs', async () => {
+    const { provider: hanging, begun } = hangingModel();
+    const agent = await createAgent({ ...MODEL, provider: hanging });
+    const conversations = await agent.conversations();
+    const chat = await agent.chatHandler({ authenticate: () => 'u1' });
+    await using server = await serve(chat.node);
+    const post = (id: string) =>
+      fetch(server.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ id, messages: [said('Hi', 'm1')] }),
+      });
+    const running = await post('c1');
+    await begun;
+    const closed = agent.close();
+    const refused = [await post('c2'), await fetch(`${server.url}/api/chat/c1/stream`)];
+    await conversations.abort('c1');
+    await closed;
+    await running.text();
+    refused.push(await post('c2'));
+    for (const response of refused)
+      expect([response.status, await response.json()]).toEqual([
+        503,
+        { error: { message: 'The server is shutting down.' } },
+      ]);
   });
 
   test('Agent.stream emits the events of a run', async () => {

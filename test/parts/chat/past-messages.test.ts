@@ -3,7 +3,9 @@ import type { UIMessage } from 'ai';
 import { Conversations, defineTool, type LLMProvider, type LLMRequest } from 'toolwright';
 import { createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
+import { serve } from '../../setup/loopback.js';
 import { chatOf, readMessage, said } from './chat-reader.js';
+import { hangingModel } from './hanging-model.js';
 
 const opened: Conversations[] = [];
 afterEach(async () => {
@@ -120,6 +122,51 @@ describe('createChatHandler', () => {
     expect((await chat.post(regenerate)).status).toBe(409);
     const edited = { id: 'c1', messageId: 'm1', messages: [said('Edited', 'm1')] };
     expect((await chat.post(edited)).status).toBe(409);
+  });
+
+  test('a chat refuses to edit or regenerate a message that is being answered or waits for its turn', async () => {
+    const { provider, begun } = hangingModel();
+    const conversations = new Conversations({
+      store: new MemoryRunStore(),
+      config: { provider, model: 'm' },
+    });
+    opened.push(conversations);
+    const handler = createChatHandler({
+      conversations,
+      authenticate: ({ headers }) => headers.get('x-user'),
+      mayAnswer: () => true,
+    });
+    await using server = await serve(handler.node);
+    const post = (body: object, user = 'u1') =>
+      fetch(server.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-user': user },
+        body: JSON.stringify({ id: 'c1', ...body }),
+      });
+    const first = await post({ messages: [said('One', 'm1')] });
+    await begun;
+    const second = await post({ messages: [said('Two', 'm2')] });
+    const regenerate = { trigger: 'regenerate-message', messages: [] };
+    const refused = [
+      { ...regenerate, messageId: 'turn-1' },
+      { ...regenerate, messageId: 'm1' },
+      { ...regenerate, messageId: 'm2' },
+      { messageId: 'm1', messages: [said('Edited', 'm1')] },
+      { messageId: 'm2', messages: [said('Edited', 'm2')] },
+    ];
+    for (const body of refused) {
+      const response = await post(body);
+      expect([response.status, await response.json()]).toEqual([
+        409,
+        { error: { message: expect.stringMatching(/still being answered/) } },
+      ]);
+    }
+    const unknown = { ...regenerate, messageId: 'turn-2' };
+    expect((await post(unknown)).status).toBe(422);
+    // Another user, who may only answer, does not learn which messages exist.
+    for (const body of [...refused, unknown]) expect((await post(body, 'clerk')).status).toBe(403);
+    await Promise.all([first, second].map(({ body }) => body?.cancel()));
+    await conversations.close({ timeoutMs: 0 });
   });
 
   test('an edited message replaces the original once, however often it is sent', async () => {
