@@ -192,6 +192,20 @@ describe('checkpoint', () => {
     expect(config.store.read('r')).toMatchObject({ status: 'running', entries: [] });
   });
 
+  test('does not retry a write whose error is not retryable', async () => {
+    const config = kept([done]);
+    let tries = 0;
+    const store = storeWith(config.store, 'begin', () => {
+      tries += 1;
+      throw Object.assign(new Error('permission denied'), { retryable: false });
+    });
+    await expect(runToolLoop({ ...config, store }, messages)).rejects.toMatchObject({
+      name: 'RunStoreFailed',
+      message: expect.stringContaining('permission denied'),
+    });
+    expect(tries).toBe(1);
+  });
+
   test.each(['begin', 'append', 'end', 'release'] as const)(
     'logs a failure of the store in %s, and retries',
     async (name) => {

@@ -201,7 +201,8 @@ export type ClaimOutcome =
 
 /**
  * Stores suspended runs; a store that also stores running and ended runs is a `CheckpointStore`. Every method is
- * atomic, also between processes; methods may be synchronous. Callers have validated the ids.
+ * atomic, also between processes; methods may be synchronous. Callers have validated the ids. A run retries its writes
+ * that fail until its lease ends, unless the error has `retryable: false`.
  *
  * A stored run is free, or claimed until the lease ends. A claim is valid until its holder ends it, or until another
  * process claims the run after the lease has expired. If no other process has claimed the run, an expired claim is

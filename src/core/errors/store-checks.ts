@@ -17,6 +17,11 @@ export function checkAge(ageMs: number): void {
   checkArguments({ of: 'removeOlderThan', given: { ageMs }, rules: { ageMs: AGE } });
 }
 
+/** Marks an error of a store that a retry does not fix, so that runs end at once. */
+export function notRetryable<Failure extends object>(error: Failure): Failure {
+  return Object.assign(error, { retryable: false });
+}
+
 /** The error of a store that refuses a state, because it would undo the work of another process. */
 export function refusedSave(runId: string): ToolwrightError {
   return new ToolwrightError(

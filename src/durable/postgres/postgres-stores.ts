@@ -10,6 +10,7 @@ import type {
 import type { SqlTransaction } from '../../core/contract/job-engine.js';
 import type { FinishReason } from '../../core/contract/llm-provider.js';
 import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { notRetryable } from '../../core/errors/store-checks.js';
 import { closeWithin, OnFirstUse } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { Listeners } from '../../core/kernel/listeners.js';
@@ -208,8 +209,10 @@ async function hasSchema(database: Pick<PostgresPool, 'query'>, schema: string):
 
 function isLatest(version: number, schema: string): boolean {
   if (version > LATEST)
-    throw new Error(
-      `The schema '${schema}' has version ${version}, and this version of toolwright supports up to ${LATEST}. Use the version of toolwright that created it, or a newer one.`,
+    throw notRetryable(
+      new Error(
+        `The schema '${schema}' has version ${version}, and this version of toolwright supports up to ${LATEST}. Use the version of toolwright that created it, or a newer one.`,
+      ),
     );
   return version === LATEST;
 }
@@ -310,19 +313,33 @@ function isDatabaseConnectionLost(error: unknown): boolean {
 /** Errors before a statement was sent: too many connections, server starting, or no connection (Node and `pg`). */
 const NEVER_SENT = /^(53300|57P03|ECONNREFUSED|EHOSTUNREACH|timeout exceeded when trying to connect.*)$/;
 
-/** Authentication failed, no such database, or errors of Node and TLS while connecting. */
-const NO_CONNECTION = /^(28...|3D...|E(?!RR_)[A-Z]{3,}|ERR_TLS\w*|[A-Z_]*CERT[A-Z_]*)$/;
+/** Errors of Node while connecting. */
+const NO_CONNECTION = /^E(?!RR_)[A-Z]{3,}$/;
 
-/** Adds the server's address, without passwords, to the message of a connection error. */
-function withPlace(error: unknown, place: string | undefined): unknown {
-  if (place === undefined || typeof error !== 'object' || error === null) return error;
+/** How to remove the cause of an error that a retry does not; `undefined` for other errors. */
+function fixOf({ code, message }: DatabaseFailure, schema: string): string | undefined {
+  const cause = String(code ?? message);
+  if (/^(28...|SASL.*)$/.test(cause)) return 'Correct the user and the password of the store.';
+  if (/CERT|SIGNATURE|SSL|^ERR_TLS/.test(cause)) return 'Correct the TLS settings of the store.';
+  if (/^3D...$/.test(cause)) return 'Create the database, or correct its name in the options of the store.';
+  if (/^(3F|42)...$/.test(cause))
+    return `Check the tables of the schema '${schema}' and the rights of the role: migrate() creates and updates the tables.`;
+  return /^Cannot use a pool/.test(cause) ? 'The store, or its pool, is closed.' : undefined;
+}
+
+/** Adds to an error where the server is, without passwords, and how to remove its cause if a retry does not. */
+function explained(error: unknown, place: string | undefined, schema: string): unknown {
+  if (typeof error !== 'object' || error === null) return error;
   const { code, message } = error as DatabaseFailure;
-  const where = ` (PostgreSQL at ${place})`;
+  const fix = fixOf(error, schema);
+  if (fix === undefined && !isDatabaseConnectionLost(error) && !NO_CONNECTION.test(String(code)))
+    return error;
+  const where = place === undefined ? '' : ` (PostgreSQL at ${place})`;
+  const added = fix === undefined ? where : `${where}. ${fix}`;
   // Several callers that waited for the same connection may receive the same error object.
-  if (typeof message !== 'string' || message.endsWith(where)) return error;
-  if (isDatabaseConnectionLost(error) || (typeof code === 'string' && NO_CONNECTION.test(code)))
-    Object.assign(error, { message: `${errorMessage(error)}${where}` });
-  return error;
+  if (typeof message !== 'string' || message.endsWith(added)) return error;
+  Object.assign(error, { message: `${errorMessage(error)}${added}` });
+  return fix === undefined ? error : notRetryable(error);
 }
 
 /** Connection options of the stores in `toolwright/postgres`; `pool` or `connectionString` is required. */
@@ -380,7 +397,7 @@ function isRefusedText(value: unknown): boolean {
 /** The outcome with a text that no row contains. */
 function withoutRows({ steps }: Statement): Outcome {
   if (/\bINSERT\b/.test(Object.values(steps)[0] ?? ''))
-    throw new Error('PostgreSQL cannot store an id that contains U+0000. Use another id.');
+    throw notRetryable(new Error('PostgreSQL cannot store an id that contains U+0000. Use another id.'));
   return { rows: [], count: 0, isRepeated: false };
 }
 
@@ -508,7 +525,7 @@ export class Database implements SqlDriver {
     try {
       return await connectionOf(this.#pool);
     } catch (error) {
-      throw withPlace(error, this.#place);
+      throw explained(error, this.#place, this.#schema);
     }
   }
 
@@ -575,7 +592,7 @@ export class Database implements SqlDriver {
         const { code, message } = error as DatabaseFailure;
         isRepeated ||= !NEVER_SENT.test(String(code ?? message));
         if (!isDatabaseConnectionLost(error) || performance.now() + pauseMs > end)
-          throw withPlace(error, this.#place);
+          throw explained(error, this.#place, this.#schema);
       }
       await delay(pauseMs);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);

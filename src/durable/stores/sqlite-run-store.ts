@@ -1,6 +1,7 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { ConversationNews } from '../../core/contract/conversation-log.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
+import { notRetryable } from '../../core/errors/store-checks.js';
 import { Listeners } from '../../core/kernel/listeners.js';
 import { FUNCTION, optionTable, PAUSE } from '../../core/kernel/options.js';
 import {
@@ -198,20 +199,22 @@ class SqliteDriver implements SqlDriver {
   }
 
   readonly run: RunStatement = async (statement, values) => {
+    const carryOut = () => this.#carryOut(statement, values);
     if (statement.tells === undefined && Object.keys(statement.steps).length === 1)
-      return this.#carryOut(statement, values);
-    const outcome = inTransaction(this.database, () => this.#carryOut(statement, values));
+      return withLastingErrors(carryOut);
+    const outcome = withLastingErrors(() => inTransaction(this.database, carryOut));
     if (outcome.news !== undefined) this.#watchers.notify(outcome.news);
     return outcome;
   };
 
   async transaction<Value>(_locks: Locks, work: () => Transaction<Value>): Promise<Value> {
-    return inTransaction(this.database, () => {
+    const carryOut = () => {
       const begun = work();
       let step = begun.next();
       while (!step.done) step = begun.next(this.#carryOut(...step.value));
       return step.value;
-    });
+    };
+    return withLastingErrors(() => inTransaction(this.database, carryOut));
   }
 
   watch(listener: (news: ConversationNews) => void): () => void {
@@ -306,6 +309,21 @@ class SqliteDriver implements SqlDriver {
     const prepared = this.#others.get(text) ?? this.database.prepare(text);
     this.#others.set(text, prepared);
     return prepared;
+  }
+}
+
+/** Codes of SQLite: missing tables, and a file that is read-only, damaged or no SQLite file. */
+const LASTING = [1, 8, 11, 26];
+
+/** Marks errors that a retry does not fix, also those of a closed file. */
+function withLastingErrors<Value>(work: () => Value): Value {
+  try {
+    return work();
+  } catch (error) {
+    const { code, errcode = 0 } = error as { readonly code?: unknown; readonly errcode?: number };
+    // The lower byte of a code is its kind.
+    const isLasting = code === 'ERR_INVALID_STATE' || LASTING.includes(errcode & 255);
+    throw isLasting ? notRetryable(error as Error) : error;
   }
 }
 

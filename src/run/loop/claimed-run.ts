@@ -82,8 +82,8 @@ export class ClaimedRun {
   }
 
   /**
-   * Writes, and retries if the store fails, for as long as the lease. If that fails, or if another process has the
-   * run, it throws, and the run is lost. `wasDone`: whether a refused write was done although it had seemed to fail.
+   * Writes, and retries if the store fails, for as long as the lease, unless the error is not `retryable`. If that
+   * fails, or if another process has the run, it throws, and the run is lost. `wasDone`: whether a refused write was done although it had seemed to fail.
    */
   async write(write: ClaimedWrite, wasDone?: () => Promise<boolean>): Promise<void> {
     const since = performance.now();
@@ -96,12 +96,13 @@ export class ClaimedRun {
         throw await this.#takenOver();
       } catch (cause) {
         this.lost.throwIfAborted();
-        if (failed === undefined) {
+        const isFinal = Object(cause).retryable === false || performance.now() - since + wait >= this.leaseMs;
+        if (failed === undefined && !isFinal) {
           const what = `Run '${this.claim.runId}' could not be saved; it is tried again for up to ${this.leaseMs} ms`;
           logFailure(this.#logger, { what, error: cause });
         }
         failed = cause;
-        if (performance.now() - since + wait >= this.leaseMs) {
+        if (isFinal) {
           const error = storeFailed(`The store could not save run '${this.claim.runId}'`, cause);
           this.abandon(error);
           throw error;

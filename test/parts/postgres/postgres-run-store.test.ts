@@ -1,9 +1,10 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { RunEntry } from 'toolwright';
-import { InvalidOptionsError } from 'toolwright';
+import { InvalidOptionsError, runToolLoop } from 'toolwright';
 import { PostgresConversationStore, type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
 import { buildProgram } from '../../processes/build-program.js';
 import { NodeProcess } from '../../processes/node-process.js';
 import { describePostgres } from '../../services/services.js';
@@ -168,6 +169,81 @@ describePostgres('with PostgreSQL', (service) => {
       () => chats.append(id, { id: 't', after: undefined, messages: [], finishReason: 'stop' }),
     ])
       await expect(write()).rejects.toThrow('PostgreSQL cannot store an id that contains U+0000');
+  });
+
+  describe('a run whose PostgresRunStore fails lastingly ends at once, with the fix', () => {
+    /** The error of a run, and what was logged. */
+    const failing = async (store: PostgresRunStore) => {
+      const logged: string[] = [];
+      const logger = { debug() {}, info() {}, warn() {}, error: (line: string) => void logged.push(line) };
+      const provider = new ScriptedProvider([{ content: 'Done.' }]);
+      const config = { provider, model: 'm', tools: [], store, checkpoint: 'step', logger } as const;
+      const run = runToolLoop(config, [{ role: 'user', content: 'Hi' }]);
+      const error = await run.then(
+        () => undefined,
+        (cause: Error) => cause,
+      );
+      return [error?.message.replace(/'[\w-]{36}'/, 'r'), logged];
+    };
+    const addressed = (change: (url: URL) => void) => {
+      const url = new URL(service.url);
+      change(url);
+      return { connectionString: url.href, place: `${url.host}${url.pathname}` };
+    };
+
+    test('without the database', async () => {
+      const { place, ...options } = addressed((url) => {
+        url.pathname = '/no_such_database';
+      });
+      await using store = open(options);
+      const fix = 'Create the database, or correct its name in the options of the store.';
+      expect(await failing(store)).toEqual([
+        `The store could not save run r: database "no_such_database" does not exist (PostgreSQL at ${place}). ${fix}`,
+        [],
+      ]);
+    });
+
+    test('without the role, or without its rights', async () => {
+      const [schema, role] = [shared, service.newName()];
+      await one.migrate();
+      const { place: _, ...options } = addressed((url) => {
+        url.username = role;
+        url.password = 'x';
+      });
+      await using store = open({ schema, ...options });
+      expect(await failing(store)).toEqual([
+        expect.stringMatching(/Correct the user and the password of the store\.$/),
+        [],
+      ]);
+      await schemas.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'x'`);
+      const denied = `The store could not save run r: permission denied for schema ${schema}`;
+      expect(await failing(store)).toEqual([
+        expect.stringMatching(`^${denied}.*and the rights of the role: migrate\\(\\) creates`),
+        [],
+      ]);
+      await schemas.pool.query(`GRANT USAGE ON SCHEMA ${schema} TO ${role};
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`);
+      expect(await failing(store)).toEqual([undefined, []]);
+      await schemas.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    });
+
+    test('with tables of a newer version', async () => {
+      const schema = schemas.newSchema();
+      await using store = open({ schema });
+      await store.migrate();
+      await schemas.pool.query(`INSERT INTO ${schema}.migrations (version) VALUES (99)`);
+      await using older = open({ schema });
+      expect(await failing(older)).toEqual([expect.stringContaining('has version 99'), []]);
+    });
+
+    test('after close', async () => {
+      const store = open();
+      await store.close();
+      expect(await failing(store)).toEqual([
+        expect.stringContaining('The store, or its pool, is closed.'),
+        [],
+      ]);
+    });
   });
 
   describe('PostgresRunStore.migrate', () => {

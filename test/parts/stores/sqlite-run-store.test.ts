@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { runToolLoop } from 'toolwright';
 import { SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
 import { stepEntry } from './run-checkpoint.js';
 import { expiredState, runState } from './run-state.js';
 
@@ -277,6 +279,25 @@ describe('closing SqliteRunStore', () => {
     await expect(store.load('r')).rejects.toThrow();
     await expect(store.save(runState('r', 1))).rejects.toThrow();
     await expect(store.claim({ runId: 'r', claim: 'a', leaseMs: 1 })).rejects.toThrow();
+  });
+
+  test('ends a run that saves its steps in it, which is not tried again; so do missing tables', async () => {
+    const logged: string[] = [];
+    const logger = { debug() {}, info() {}, warn() {}, error: (line: string) => void logged.push(line) };
+    const running = (store: SqliteRunStore) => {
+      const provider = new ScriptedProvider([{ content: 'Done.' }]);
+      const config = { provider, model: 'm', tools: [], store, checkpoint: 'step', logger } as const;
+      return runToolLoop(config, [{ role: 'user', content: 'Hi' }]);
+    };
+    const store = new SqliteRunStore({ path });
+    store.close();
+    await expect(running(store)).rejects.toThrow('database is not open');
+    using other = new SqliteRunStore({ path });
+    const file = new DatabaseSync(path);
+    file.exec('DROP TABLE toolwright_run_entries; DROP TABLE toolwright_runs');
+    file.close();
+    await expect(running(other)).rejects.toThrow('no such table');
+    expect(logged).toEqual([]);
   });
 
   test('is done by `using`', async () => {
