@@ -7,11 +7,11 @@ import type { ToolContext } from './tool-context.js';
  *
  * - `read` and `write`: a file or a folder, relative to the working folder of the tool, with `/`. Permissions normalize
  *   it; a path that leaves the working folder is outside, as is an absolute path, unless `folder` shows that it is
- *   inside. `write` includes creating and removing. `isDeep`: includes
- *   everything in the folder. `absolute`: the absolute path, if `path` is relative to another folder of the user.
- *   Rules that name it apply. It is no reason to ask that the path is outside the working folder. `folder`: the
- *   absolute path of the working folder, with `/` and with links resolved; without it, rules with absolute paths do not
- *   match what is in it.
+ *   inside. `write` includes creating and removing. `isDeep`: includes everything in the folder. `folder`: the absolute
+ *   path of the working folder, with `/` and with links resolved; links in `path` are then not followed. Default: the
+ *   working directory of the process, and permissions also decide on the path with links resolved. `absolute`: the
+ *   absolute path, if `path` is relative to another folder of the user. Rules that name it apply. It is no reason to
+ *   ask that the path is outside the working folder.
  * - `run`: a program and its arguments, as a list of words; `undefined` stands for words that are unknown before it
  *   runs. `mentions`: paths that the words may contain, with links resolved; a path that ends in `/` is a folder with
  *   everything in it. `folder`: as above. `isReadOnly`: the shell tools run it in a form that only reads. `isSandboxed`: the operating

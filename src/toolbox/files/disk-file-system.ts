@@ -22,12 +22,12 @@ import {
   unlinkSync,
   write,
 } from 'node:fs';
-import { basename, dirname, isAbsolute, join, posix, sep } from 'node:path';
+import { isAbsolute, posix, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { KeyQueue } from '../../core/kernel/key-queue.js';
 import { optionTable, required } from '../../core/kernel/options.js';
-import { FOLDER, folderPath, ifPossible, isWithin } from '../paths/folder-path.js';
+import { FOLDER, folderPath, ifPossible, isWithin, realPathOf } from '../paths/folder-path.js';
 import {
   alreadyThere,
   type ByteRange,
@@ -359,17 +359,6 @@ class VisitedFolder implements WalkedFolder {
     } finally {
       if (file !== undefined) closeSync(file);
     }
-  }
-}
-
-/** Resolves links in the existing part of a path; the rest is created later. */
-function realPathOf(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch (error) {
-    const parent = dirname(path);
-    if (codeOf(error) !== 'ENOENT' || parent === path) throw error;
-    return join(realPathOf(parent), basename(path));
   }
 }
 

@@ -1,5 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
-import { isAbsolute, posix, relative, resolve, sep } from 'node:path';
+import { closeSync, constants, fstatSync, openSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, posix, relative, resolve, sep } from 'node:path';
 import { FILLED_TEXT, type OptionRule } from '../../core/kernel/options.js';
 
 /** The absolute path of a folder. */
@@ -111,6 +111,24 @@ export function ifPossible<Value>(work: () => Value): Value | undefined {
 /** The path with links resolved; `undefined` if nothing exists there. */
 export function realPath(path: string): string | undefined {
   return ifPossible(() => realpathSync.native(path));
+}
+
+const MOST_LINKS = 40;
+
+/**
+ * An absolute path with links resolved, also those whose target does not exist yet. `..` starts at a link's target.
+ *
+ * @throws Error if the path is too long.
+ */
+export function realPathOf(path: string, links = 0): string {
+  if (path.length > MOST_CHARACTERS) throw new Error(`a path has at most ${MOST_CHARACTERS} characters`);
+  const real = realPath(path);
+  const parent = dirname(path);
+  if (real !== undefined || parent === path) return real ?? path;
+  const folder = realPathOf(parent, links);
+  const target = links < MOST_LINKS ? ifPossible(() => readlinkSync(path)) : undefined;
+  if (target === undefined) return join(folder, basename(path));
+  return realPathOf(isAbsolute(target) ? target : folder + sep + target, links + 1);
 }
 
 /** Whether an absolute path is inside of a folder, by its text; false for the folder itself. */

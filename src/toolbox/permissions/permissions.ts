@@ -35,6 +35,7 @@ import {
   leavesFolder,
   PROTECTED_NAMES,
   pathFrom,
+  realPathOf,
 } from '../paths/folder-path.js';
 import {
   globLiteral,
@@ -838,29 +839,53 @@ async function accessOf(request: PolicyRequest): Promise<readonly ResourceAccess
   try {
     const stated: unknown = await request.tool.touches(request.arguments, request.context);
     if (stated === 'as annotated') return stated;
-    if (Array.isArray(stated) && stated.every(isAccess)) return stated.map(withNormalPaths);
+    if (Array.isArray(stated) && stated.every(isAccess)) return stated.flatMap(normalForms);
   } catch (error) {
     problem = `: ${errorMessage(error)}`;
   }
   return [{ action: 'unknown', why: `the tool could not report what it would access${problem}` }];
 }
 
-/** The only form that rules and modes see: `reports/../.git/config` is `.git/config`. */
-function withNormalPaths(access: ResourceAccess): ResourceAccess {
+/** The only forms that rules and modes see: `reports/../.git/config` is `.git/config`. */
+function normalForms(access: ResourceAccess): readonly ResourceAccess[] {
+  if (access.action === 'open' || access.action === 'unknown') return [access];
+  const { folder = workingFolder() } = access;
   if (access.action === 'run') {
-    const { folder, mentions } = access;
-    return mentions === undefined
-      ? access
-      : { ...access, mentions: mentions.map((path) => pathFrom(folder, path)) };
+    const mentions = access.mentions?.flatMap((path) => pathForms(path, access.folder));
+    return [{ ...access, folder, ...(mentions && { mentions }) }];
   }
-  if (access.action !== 'read' && access.action !== 'write') return access;
-  const { folder, path, absolute } = access;
-  const normal = pathFrom(folder, path).replace(/(?<=.)\/$/, '');
-  return {
-    ...access,
-    path: normal,
-    ...(absolute !== undefined && { absolute: pathFrom(undefined, absolute) }),
-  };
+  const { absolute } = access;
+  if (absolute === undefined)
+    return pathForms(access.path, access.folder).map((path) => ({
+      ...access,
+      folder,
+      path: withoutEnd(path),
+    }));
+  const path = withoutEnd(pathFrom(access.folder, access.path));
+  const forms = new Set([absolute, realPathOf(absolute)].map((one) => pathFrom(undefined, one)));
+  return [...forms].map((one) => ({ ...access, path, absolute: one }));
+}
+
+function withoutEnd(path: string): string {
+  return path.replace(/(?<=.)\/$/, '');
+}
+
+/**
+ * The forms of a path that a tool states. Without a folder, the tool may follow links: the other forms have links
+ * resolved, and are relative to the working directory of the process.
+ */
+function pathForms(given: string, folder: string | undefined): readonly string[] {
+  const path = pathFrom(folder, given);
+  if (folder !== undefined) return [path];
+  const here = workingFolder();
+  const end = given.endsWith('/') ? '/' : '';
+  // The system resolves `..` after the target of a link; some programs resolve it in the text.
+  const real = [given, path].map((one) => realPathOf(isAbsolute(one) ? one : `${here}/${one}`) + end);
+  return [...new Set([path, ...real.map((one) => pathFrom(here, one))])];
+}
+
+function workingFolder(): string {
+  return pathFrom(undefined, realPathOf(process.cwd()));
 }
 
 function isAccess(value: unknown): value is ResourceAccess {

@@ -611,6 +611,69 @@ describe('Permissions', () => {
   );
 });
 
+describe('a tool that states a path without its folder', () => {
+  const FILES = { 'secret/a': '', 'src/a': '' };
+
+  /** Decides from within a folder, as the process that started there does. */
+  async function decideIn(folder: string, options: PermissionsOptions, touch: ResourceAccess) {
+    const before = process.cwd();
+    process.chdir(folder);
+    try {
+      return (await verdictOf(options, [touch])).decision;
+    } finally {
+      process.chdir(before);
+    }
+  }
+
+  test('accesses the working directory of the process, also through links and under other names', async () => {
+    const outside = newFolder(FILES);
+    const root = newFolder(FILES);
+    const place = newFolder();
+    symlinkSync(root, join(place, 'link'));
+    symlinkSync('secret', join(root, 'open'));
+    symlinkSync('open/../secret/new', join(root, 'dangling'));
+    symlinkSync('loop', join(root, 'loop'));
+    symlinkSync(outside, join(root, 'away'));
+    symlinkSync('away/new', join(root, 'farther'));
+    for (const rule of ['secret/**', `${root}/secret/**`, `${place}/link/secret/**`, 'SECRET/']) {
+      const options: PermissionsOptions = { mode: 'auto', rules: [{ decision: 'deny', path: rule }] };
+      for (const path of [
+        'secret/a',
+        'open/a',
+        './src/../open/new/b',
+        'open/../secret/a',
+        'dangling',
+        `${root}/secret/a`,
+        `${place}/link/secret/a`,
+        `${place}/link/open/a`,
+        `../${root.split('/').at(-1)}/secret/a`,
+      ]) {
+        expect([rule, path, await decideIn(root, options, read(path))]).toEqual([rule, path, 'deny']);
+        expect([rule, path, await decideIn(root, options, run('cat x', path))]).toEqual([rule, path, 'deny']);
+      }
+      for (const path of ['src/a', 'new/b', 'loop'])
+        expect(await decideIn(root, options, write(path))).toBe('allow');
+      expect(await decideIn(root, options, run('cat x', 'open/'))).toBe('deny');
+    }
+    for (const path of ['away/src/a', 'away/new', 'farther', 'away/../x', 'a/'.repeat(3_000)]) {
+      expect([path, await decideIn(root, { mode: 'auto' }, write(path))]).toEqual([path, 'ask']);
+      const rules: PermissionRule[] = [{ decision: 'allow', path: '**' }];
+      expect([path, await decideIn(root, { rules }, write(path))]).toEqual([path, 'ask']);
+    }
+    const rules: PermissionRule[] = [{ decision: 'allow', path: `${root}/src/**` }];
+    expect(await decideIn(root, { rules }, write('src/a'))).toBe('allow');
+    expect(await decideIn(root, { rules }, write('secret/a'))).toBe('ask');
+  });
+
+  test('is also decided by the real path of an absolute path in another folder', async () => {
+    const root = newFolder(FILES);
+    symlinkSync('secret', join(root, 'open'));
+    const rules: PermissionRule[] = [{ decision: 'deny', path: `${root}/secret/**` }];
+    const touch: ResourceAccess = { action: 'read', path: 'open/a', absolute: `${root}/open/a` };
+    expect((await verdictOf({ rules }, [touch])).decision).toBe('deny');
+  });
+});
+
 describe('a rule with an absolute path in the folder', () => {
   const FILES = { 'secret/a': 'S3CRET\n', 'src/a': '1\n', 'b.txt': '2\n' };
 
