@@ -278,9 +278,9 @@ test.each([[null], [5], [{}]])('discoverTools reports %j as container', (contain
 
 test('discoverTools reports all mistakes of @Param, on parameters and on properties', () => {
   const wrong = { required: 'no', minimum: '1', pattern: /x/, optional: true } as object;
-  const problem = "required is 'no', pattern is /x/, minimum is '1', optional is not an option of @Param";
+  const problem = "pattern is /x/, minimum is '1', required is 'no', optional is not an option of @Param";
   const fix =
-    'required: true or false; pattern: the source of the expression as a string; minimum: a number; required: false';
+    'pattern: a regular expression, as a string; minimum: a number; required: true or false; required: false';
   class Order {
     @Param(wrong)
     @IsString()
@@ -300,6 +300,24 @@ test('discoverTools reports all mistakes of @Param, on parameters and on propert
   expect(told(() => discoverTools({ toolsets: [Tools] }))).toEqual([
     [problem, fix],
     [`property Order.sku: ${problem}`, fix],
+  ]);
+});
+
+test('discoverTools reports wrong values and probable typos of every keyword in @Param', () => {
+  @Toolset()
+  class Tools {
+    @Tool('x')
+    one(
+      @Param({ minContains: 'x', dependentRequired: { a: 5 }, propertyName: {} } as object) items: string[],
+    ) {
+      return items;
+    }
+  }
+  expect(told(() => discoverTools({ toolsets: [Tools] }))).toEqual([
+    [
+      "minContains is 'x', dependentRequired is { a: 5 }, propertyName is not an option of @Param (did you mean `propertyNames`?)",
+      'minContains: a whole number, 0 or more; dependentRequired: an object of lists of different names; propertyNames: a schema: an object, true or false',
+    ],
   ]);
 });
 

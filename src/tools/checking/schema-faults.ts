@@ -10,11 +10,11 @@ import {
   findReference,
   isKnownIn,
   isSchemaNode,
+  KEYWORD_RULES,
   KEYWORDS,
   type KeywordValue,
   mapSubschemas,
   reachableSchemas,
-  regularExpression,
   schemaPlaces,
 } from '../schema/keywords.js';
 import { KNOWN_FORMATS } from './formats.js';
@@ -70,7 +70,7 @@ interface SchemaPart {
  */
 export function schemaFaults(schema: unknown): readonly SchemaFault[] {
   if (isSchemaNode(schema)) return readSchema(schema).faults;
-  return isSchema(schema) ? [] : [misfit('', schema, 'a schema')];
+  return KEYWORD_RULES['a schema'].accepts(schema) ? [] : [misfit('', schema, 'a schema')];
 }
 
 /** Analyzes a whole schema, once. */
@@ -146,8 +146,8 @@ class SchemaReading {
       isDoubtful ||= name === 'default' || keyword.upTo !== undefined;
       isTextual ||= TEXTUAL.has(name);
       if (!isKnownIn(this.#draft, keyword)) continue;
-      const [accepts] = KEYWORD_RULES[keyword.takes];
-      if (!accepts(value)) this.#faults.push(misfit(childPath(path, name), value, keyword.takes));
+      if (!KEYWORD_RULES[keyword.takes].accepts(value))
+        this.#faults.push(misfit(childPath(path, name), value, keyword.takes));
     }
     if (isDoubtful) this.#doubtful.push(reading);
     if (isTextual) this.#textual.push(reading);
@@ -165,11 +165,12 @@ class SchemaReading {
     for (const { node, name, keyword, key } of schemaPlaces(schema)) {
       if (!isKnownIn(this.#draft, keyword)) continue;
       const place = key === undefined ? childPath(path, name) : `${childPath(path, name)}.${key}`;
-      if (keyword.takes === 'schemas by pattern' && !isPattern(key))
+      if (keyword.takes === 'schemas by pattern' && !KEYWORD_RULES['a pattern'].accepts(key))
         this.#faults.push(misfit(place, key, 'a pattern'));
-      const isListed = keyword.takes === 'schemas or lists of names, by name' && isNameList(node);
+      const isListed =
+        keyword.takes === 'schemas or lists of names, by name' && KEYWORD_RULES.names.accepts(node);
       if (isSchemaNode(node)) this.#enter({ schema: node, path: place, level: level + 1 });
-      else if (key !== undefined && !isSchema(node) && !isListed)
+      else if (key !== undefined && !KEYWORD_RULES['a schema'].accepts(node) && !isListed)
         this.#faults.push(misfit(place, node, 'a schema'));
     }
     if (typeof $ref !== 'string') return;
@@ -219,8 +220,7 @@ const JSON_SCHEMA =
   /^(?:http:\/\/json-schema\.org\/draft-07|https:\/\/json-schema\.org\/draft\/20(?:19-09|20-12))\//;
 
 function misfit(path: string, value: unknown, wanted: KeywordValue): SchemaFault {
-  const [, fix] = KEYWORD_RULES[wanted];
-  return { path, problem: `is ${shown(value)}`, fix };
+  return { path, problem: `is ${shown(value)}`, fix: KEYWORD_RULES[wanted].fix };
 }
 
 function shown(value: unknown): string {
@@ -230,71 +230,6 @@ function shown(value: unknown): string {
     maxStringLength: 80,
     maxArrayLength: 5,
   });
-}
-
-const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] as const;
-
-/** The rule for a keyword's value, without its subschemas; `what` continues "must be …". */
-type KeywordRule = readonly [accepts: (value: unknown) => boolean, what: string];
-
-/** By the kind of value. For schemas, only the container is checked here. */
-const KEYWORD_RULES: Readonly<Record<KeywordValue, KeywordRule>> = {
-  'a schema': [isSchema, 'a schema: an object, true or false'],
-  'a list of schemas': [isFilled, 'a list of schemas'],
-  'schemas by name': [isRecord, 'an object of schemas'],
-  'schemas by pattern': [isRecord, 'an object of schemas'],
-  'a schema or a list of schemas': [
-    (value) => isSchema(value) || isFilled(value),
-    'a schema, or a list of schemas in draft 7',
-  ],
-  'schemas or lists of names, by name': [isRecord, 'an object of schemas or lists of names'],
-  anything: [() => true, 'anything'],
-  'a list': [Array.isArray, 'a list'],
-  'a list of values': [isFilled, 'a list of at least one value'],
-  text: [(value) => typeof value === 'string', 'a string'],
-  'a fragment': [
-    (value) => typeof value === 'string' && value.startsWith('#'),
-    'a reference within the schema, which begins with #',
-  ],
-  'a number': [Number.isFinite, 'a number'],
-  'a number above 0': [(value) => Number.isFinite(value) && Number(value) > 0, 'a number above 0'],
-  'a count': [(value) => Number.isInteger(value) && Number(value) >= 0, 'a whole number, 0 or more'],
-  'true or false': [(value) => typeof value === 'boolean', 'true or false'],
-  false: [(value) => value === false, 'false: arguments are checked synchronously'],
-  names: [isNameList, 'a list of different names'],
-  'names by name': [
-    (value) => isRecord(value) && Object.values(value).every(isNameList),
-    'an object of lists of different names',
-  ],
-  'a pattern': [isPattern, 'a regular expression'],
-  types: [areTypes, `a type or a list of different types (${TYPES.join(', ')})`],
-};
-
-/** Whether all items are different strings. */
-function isNameList(value: unknown): boolean {
-  if (!Array.isArray(value) || new Set(value).size !== value.length) return false;
-  return value.every((name) => typeof name === 'string');
-}
-
-/** With or without Unicode: some patterns of older tools are invalid with it, newer ones without it. */
-function isPattern(value: unknown): boolean {
-  return (
-    typeof value === 'string' && (regularExpression(value) ?? regularExpression(value, '')) !== undefined
-  );
-}
-
-/** Whether a value can be a schema. */
-function isSchema(value: unknown): boolean {
-  return isRecord(value) || typeof value === 'boolean';
-}
-
-function isFilled(value: unknown): boolean {
-  return Array.isArray(value) && value.length > 0;
-}
-
-function areTypes(value: unknown): boolean {
-  const isType = (type: unknown): boolean => TYPES.some((known) => known === type);
-  return Array.isArray(value) ? isFilled(value) && isNameList(value) && value.every(isType) : isType(value);
 }
 
 /** Schemas without faults. */

@@ -1,16 +1,13 @@
-import type { DescribedSchema, ParamOptions } from '../../core/contract/declaration.js';
+import type { DescribedSchema, ParamOptions, SchemaConstraints } from '../../core/contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
 import { type Fields, filterFields, isRecord, jsonType, setOwn } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
   areRight,
   BOOLEAN,
-  LIST,
   mistakenNames,
-  NUMBER,
   optionTable,
   TEXT,
-  WHOLE,
   wrongValues,
 } from '../../core/kernel/options.js';
 import type { TransformRule, TypeRule, ValidationRule } from '../validators/dto-rules.js';
@@ -21,7 +18,7 @@ import {
   type TypeHint,
   type ValueRules,
 } from './class-validator-rules.js';
-import { allSchemas, isSchemaNode, KEYWORDS, mergeKeywords } from './keywords.js';
+import { allSchemas, isSchemaNode, KEYWORD_RULES, KEYWORDS, mergeKeywords } from './keywords.js';
 import { readSchemaSource } from './schema-source.js';
 import {
   type ClassModel,
@@ -615,10 +612,10 @@ function jsonForm(value: unknown): unknown {
   }
 }
 
-/** Other keywords of JSON Schema are allowed in addition to these. */
-const PARAM = optionTable<ParamOptions>(
+const PARAM = optionTable<Omit<ParamOptions, keyof SchemaConstraints>>(
   '@Param',
   {
+    ...Object.fromEntries([...KEYWORDS].map(([keyword, { takes }]) => [keyword, KEYWORD_RULES[takes]])),
     name: TEXT,
     description: TEXT,
     type: ANY_VALUE,
@@ -629,24 +626,6 @@ const PARAM = optionTable<ParamOptions>(
     default: ANY_VALUE,
     additionalProperties: ANY_VALUE,
     schema: ANY_VALUE,
-    title: TEXT,
-    format: TEXT,
-    pattern: { accepts: TEXT.accepts, fix: 'the source of the expression as a string' },
-    minLength: WHOLE,
-    maxLength: WHOLE,
-    minimum: NUMBER,
-    maximum: NUMBER,
-    exclusiveMinimum: NUMBER,
-    exclusiveMaximum: NUMBER,
-    multipleOf: NUMBER,
-    minItems: WHOLE,
-    maxItems: WHOLE,
-    uniqueItems: BOOLEAN,
-    minProperties: WHOLE,
-    maxProperties: WHOLE,
-    const: ANY_VALUE,
-    examples: LIST,
-    deprecated: BOOLEAN,
   },
   {
     optional: 'required: false',

@@ -1,6 +1,7 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { cached } from '../../core/kernel/cached.js';
 import { type Fields, isObject, isRecord, keyOfStep, mapFields } from '../../core/kernel/json.js';
+import { ANY_VALUE, BOOLEAN, NUMBER, type OptionRule, WHOLE } from '../../core/kernel/options.js';
 
 /** The drafts that are distinguished. */
 export type Draft = '7' | '2019-09' | '2020-12';
@@ -147,6 +148,71 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map([
     dependentRequired: { takes: 'names by name', since: '2019-09', minds: FILLED },
   }),
 ]);
+
+const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] as const;
+
+/** The rules for values of keywords. Schemas within a value are not checked. */
+export const KEYWORD_RULES: Readonly<Record<KeywordValue, OptionRule>> = {
+  'a schema': { accepts: isSchema, fix: 'a schema: an object, true or false' },
+  'a list of schemas': { accepts: isFilled, fix: 'a list of schemas' },
+  'schemas by name': { accepts: isRecord, fix: 'an object of schemas' },
+  'schemas by pattern': { accepts: isRecord, fix: 'an object of schemas' },
+  'a schema or a list of schemas': {
+    accepts: (value) => isSchema(value) || isFilled(value),
+    fix: 'a schema, or a list of schemas in draft 7',
+  },
+  'schemas or lists of names, by name': { accepts: isRecord, fix: 'an object of schemas or lists of names' },
+  anything: ANY_VALUE,
+  'a list': { accepts: Array.isArray, fix: 'a list' },
+  'a list of values': { accepts: isFilled, fix: 'a list of at least one value' },
+  text: { accepts: (value) => typeof value === 'string', fix: 'a string' },
+  'a fragment': {
+    accepts: (value) => typeof value === 'string' && value.startsWith('#'),
+    fix: 'a reference within the schema, which begins with #',
+  },
+  'a number': NUMBER,
+  'a number above 0': {
+    accepts: (value) => Number.isFinite(value) && Number(value) > 0,
+    fix: 'a number above 0',
+  },
+  'a count': WHOLE,
+  'true or false': BOOLEAN,
+  false: { accepts: (value) => value === false, fix: 'false: arguments are checked synchronously' },
+  names: { accepts: isNameList, fix: 'a list of different names' },
+  'names by name': {
+    accepts: (value) => isRecord(value) && Object.values(value).every(isNameList),
+    fix: 'an object of lists of different names',
+  },
+  'a pattern': { accepts: isPattern, fix: 'a regular expression, as a string' },
+  types: { accepts: areTypes, fix: `a type or a list of different types (${TYPES.join(', ')})` },
+};
+
+/** Whether all items are different strings. */
+function isNameList(value: unknown): boolean {
+  if (!Array.isArray(value) || new Set(value).size !== value.length) return false;
+  return value.every((name) => typeof name === 'string');
+}
+
+/** With or without Unicode: some patterns of older tools are invalid with it, newer ones without it. */
+function isPattern(value: unknown): boolean {
+  return (
+    typeof value === 'string' && (regularExpression(value) ?? regularExpression(value, '')) !== undefined
+  );
+}
+
+/** Whether a value can be a schema. */
+function isSchema(value: unknown): boolean {
+  return isRecord(value) || typeof value === 'boolean';
+}
+
+function isFilled(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0;
+}
+
+function areTypes(value: unknown): boolean {
+  const isType = (type: unknown): boolean => TYPES.some((known) => known === type);
+  return Array.isArray(value) ? isFilled(value) && isNameList(value) && value.every(isType) : isType(value);
+}
 
 /** The names of the keywords that match a condition. */
 export function keywordNames(isMeant: (keyword: Keyword) => boolean): readonly string[] {

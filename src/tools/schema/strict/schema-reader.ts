@@ -169,7 +169,7 @@ function listed(values: unknown): string {
 }
 
 /** The sentences for keywords, with `%` for their value; other keywords are shown as JSON. */
-const SENTENCES: Readonly<Record<string, string>> = {
+const SENTENCES: Readonly<Record<string, string | ((value: unknown) => string)>> = {
   minLength: 'At least % characters.',
   maxLength: 'At most % characters.',
   pattern: 'Matches the pattern %.',
@@ -189,6 +189,14 @@ const SENTENCES: Readonly<Record<string, string>> = {
   anyOf: 'Fits at least one of %.',
   oneOf: 'Fits exactly one of %.',
   default: 'Default: %.',
+  uniqueItems: (value) => (value === true ? 'No two items are equal.' : ''),
+  deprecated: (value) => (value === true ? 'Deprecated.' : ''),
+  examples: (value) => `For example ${listed(value)}.`,
+  dependentRequired: (value) =>
+    Object.entries(Object(value))
+      .filter(([, names]) => Array.isArray(names))
+      .map(([name, names]) => `With ${shown(name)} also ${listed(names)}.`)
+      .join(' '),
 };
 
 /** The remark for a keyword; empty for a value without effect. */
@@ -199,21 +207,9 @@ function remarkOn(keyword: string, value: unknown): readonly Remark[] {
 }
 
 function sentenceFor(keyword: string, value: unknown): string {
-  switch (keyword) {
-    case 'uniqueItems':
-      return value === true ? 'No two items are equal.' : '';
-    case 'deprecated':
-      return value === true ? 'Deprecated.' : '';
-    case 'examples':
-      return `For example ${listed(value)}.`;
-    case 'dependentRequired':
-      return Object.entries(Object(value))
-        .filter(([, names]) => Array.isArray(names))
-        .map(([name, names]) => `With ${shown(name)} also ${listed(names)}.`)
-        .join(' ');
-  }
   const sentence = SENTENCES[keyword];
   if (sentence === undefined) return `JSON Schema: ${shown({ [keyword]: value })}.`;
+  if (typeof sentence === 'function') return sentence(value);
   // A default is a value, the other texts are names.
   const isName = typeof value === 'string' && keyword !== 'default';
   return sentence.replace('%', () => (isName ? value : shown(value)));
