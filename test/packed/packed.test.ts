@@ -417,18 +417,9 @@ describe('without the optional packages', () => {
 });
 
 describe('a TypeScript program', () => {
-  test('imports every entry point whose types can be checked', () => {
-    const program = join(import.meta.dirname, 'fixtures', 'consumer', 'every-entry-point.ts');
-    const named = [...readFileSync(program, 'utf8').matchAll(/ from '(.+)';$/gm)].map(([, name]) => name);
-    expect([...named, 'toolwright/pg-boss'].sort()).toEqual(
-      entryPoints()
-        .map(({ name }) => name)
-        .sort(),
-    );
-  });
-
   test('compiles against the packed types, which are checked too, and runs', () => {
     cpSync(join(import.meta.dirname, 'fixtures', 'consumer'), installed.folder, { recursive: true });
+    writeFileSync(join(installed.folder, 'every-entry-point.ts'), everyEntryPoint());
     // The types of other packages are not checked.
     const checked: string[] = [];
     const isOwn = (path: string) => !/^bundled:|\/node_modules\/(?!toolwright\/)/.test(path);
@@ -449,13 +440,19 @@ describe('a TypeScript program', () => {
     const folder = join(installed.folder, 'common-js');
     const fixtures = join(import.meta.dirname, 'fixtures');
     cpSync(join(fixtures, 'common-js'), folder, { recursive: true });
-    cpSync(join(fixtures, 'consumer', 'every-entry-point.ts'), join(folder, 'every-entry-point.ts'));
+    writeFileSync(join(folder, 'every-entry-point.ts'), everyEntryPoint());
     writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }');
     const compiler = join(installed.folder, 'node_modules', 'typescript-5.9', 'bin', 'tsc');
     expect(runNode([compiler, '-p', '.'], { folder })).toEqual({ exitCode: 0, stdout: '', stderr: '' });
     expect(outputOfNode([join('out', 'program.js')], { folder })).toBe('2\n');
   });
 });
+
+/** A module with the types of every entry point, except `toolwright/pg-boss`: the declarations of pg-boss refer to a missing type. */
+function everyEntryPoint(): string {
+  const names = entryPoints().flatMap(({ name }) => (name === 'toolwright/pg-boss' ? [] : name));
+  return names.map((name, index) => `export type * as part${index} from '${name}';\n`).join('');
+}
 
 interface LoadedEntryPoint {
   /** The `name` property of each of its values. */

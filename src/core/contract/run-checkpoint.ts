@@ -133,8 +133,8 @@ export interface CheckpointStore extends RunStore {
   begin(lease: RunLease, checkpoint: RunCheckpoint): void | Promise<void>;
   /**
    * Adds entries to a claimed run in one transaction; false, without a change, if the claim is no longer valid. If
-   * the store fails after a write, the caller repeats the call with the same array; the store must treat it as the
-   * same write.
+   * the store throws, the caller repeats the call with the same array object: if the first call had already written
+   * it, the second changes nothing and returns true.
    */
   append(claim: RunClaim, entries: readonly RunEntry[]): boolean | Promise<boolean>;
   /** Replaces the state and entries of a claimed run by the checkpoint; the run continues from it. */

@@ -61,23 +61,25 @@ async function seize(store: CheckpointStore, who: string, from: SeizeLease['from
 
 /** Expects that a store refuses all writes of a claim that does not hold. */
 async function expectNoClaim(store: RunStore): Promise<void> {
-  const attempts = [
-    await store.renew(leaseOf('a')),
-    await store.release(BY_A),
-    await store.release(BY_A, sampleState('r', 9)),
-    await store.remove(BY_A),
-  ];
-  expectSame('the results of the methods with a claim that does not hold', attempts, Array(4).fill(false));
+  const results = {
+    renew: await store.renew(leaseOf('a')),
+    release: await store.release(BY_A),
+    releaseWithState: await store.release(BY_A, sampleState('r', 9)),
+    remove: await store.remove(BY_A),
+  };
+  const refused = { renew: false, release: false, releaseWithState: false, remove: false };
+  expectSame('the results of the methods with a claim that does not hold', results, refused);
 }
 
 /** The same for a store of running runs. */
 async function expectNoHolder(store: CheckpointStore): Promise<void> {
-  const attempts = [
-    await append(store, BY_A, 'late'),
-    await store.checkpoint(BY_A, sampleCheckpoint('r', ['late'])),
-    await store.end(BY_A, [sampleEnd('late')]),
-  ];
-  expectSame('the results of the methods for a holder that was replaced', attempts, Array(3).fill(false));
+  const results = {
+    append: await append(store, BY_A, 'late'),
+    checkpoint: await store.checkpoint(BY_A, sampleCheckpoint('r', ['late'])),
+    end: await store.end(BY_A, [sampleEnd('late')]),
+  };
+  const refused = { append: false, checkpoint: false, end: false };
+  expectSame('the results of the methods for a holder that was replaced', results, refused);
   await expectNoClaim(store);
 }
 

@@ -1,7 +1,7 @@
 import type { RunStore } from '../../../core/contract/run-state.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
 import { FILLED_TEXT, FUNCTION, type OptionTable, required } from '../../../core/kernel/options.js';
-import { expectSame, expectThat } from '../conformance/expectations.js';
+import { expectThat } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 
 /** An empty store under test. */
@@ -40,7 +40,8 @@ export async function expectRefused(what: string, work: () => unknown, name?: st
     (reason: unknown) => reason,
   );
   expectThat(error !== undefined, `${what} is not refused`);
-  if (name !== undefined) expectSame(`the error for ${what}`, (error as Error).name, name);
+  if (name !== undefined)
+    expectThat((error as Error).name === name, `the error for ${what} is ${error}, but should be ${name}`);
 }
 
 /** Text that databases may misinterpret: quotes, a NUL, a lone surrogate, characters of other planes. */
