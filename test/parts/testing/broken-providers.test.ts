@@ -433,6 +433,20 @@ const quiet = through((body) => {
   });
 });
 
+/** Treats the end of the body as the end of the reply. */
+const trusting = through((body) =>
+  body.pipeThrough(
+    new TransformStream({
+      flush: (controller) =>
+        controller.enqueue(
+          new TextEncoder().encode(
+            '\n\ndata: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+          ),
+        ),
+    }),
+  ),
+);
+
 /** Ignores an error event inside a stream. */
 const deaf = through((body) =>
   body
@@ -487,6 +501,7 @@ describe('providerConformance', () => {
     ['P.stream', piecewise, DECODER, /content is/],
     ['P.stream', deaf, DEAF, /a stream that reports an error ends with a reply/],
     ['P.stream', quiet, 'throws if a reply breaks off at any byte', /content is|toolCalls is/],
+    ['P.stream', trusting, 'throws if a reply breaks off at any byte', /content is|toolCalls is/],
   ])(
     'providerConformance finds the error of a %s that misreads the bytes',
     async (method, fetch, title, words) => {

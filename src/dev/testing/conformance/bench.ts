@@ -116,7 +116,7 @@ export class Bench {
       } finally {
         reached.resolve();
       }
-      await stop?.wait();
+      if ((await stop?.wait()) === 'end') return;
       yield* piecesOf(units, [end, ...places.filter((place) => place > end), length], end);
     }
     const prompt = this.#backend.script({ kind: 'reply', reply, transmit });

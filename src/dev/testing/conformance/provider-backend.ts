@@ -89,8 +89,8 @@ export interface Route {
   /** Where sending stops, and what happens there. */
   readonly stop?: {
     readonly at: (length: number) => number;
-    /** Rejects if the connection is lost; resolves when the rest may be sent. */
-    readonly wait: () => Promise<void>;
+    /** Rejects if the connection is lost; resolves when the rest may be sent, or with `end` if there is no rest. */
+    readonly wait: () => Promise<unknown>;
   };
 }
 

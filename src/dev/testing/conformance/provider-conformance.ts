@@ -462,18 +462,20 @@ const STREAM_CASES: CaseDrafts = {
         () => 1,
         () => 0,
       ];
-      for (const at of places) {
-        const stop = { at, wait: () => Promise.reject(lostConnection()) };
-        let response: LLMResponse | undefined;
-        try {
-          response = await bench.reply(REPLY, {}, { stop });
-        } catch (error) {
-          const { retryable } = failureIn(error);
-          expectSame('`retryable` of the error for a lost connection', retryable, true);
+      const lost = { what: 'a lost connection', wait: () => Promise.reject(lostConnection()) };
+      // A proxy may also end a stream properly before it is complete.
+      const ended = { what: 'a stream that ends too early', wait: async () => 'end' as const };
+      for (const { what, wait } of bench.method === 'stream' ? [lost, ended] : [lost])
+        for (const at of places) {
+          let response: LLMResponse | undefined;
+          try {
+            response = await bench.reply(REPLY, {}, { stop: { at, wait } });
+          } catch (error) {
+            expectSame(`\`retryable\` of the error for ${what}`, failureIn(error).retryable, true);
+          }
+          // A connection that is lost after the end of a reply does not matter.
+          if (response !== undefined) expectWhole(response);
         }
-        // A connection that is lost after the end of a reply does not matter.
-        if (response !== undefined) expectWhole(response);
-      }
     },
   },
   'throws an error that the server reports within a stream': {
