@@ -359,10 +359,13 @@ const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';
 const FREED = 'claim = NULL, lease_end = NULL, ended_claim = $2';
 const HELD = 'run_id = $1 AND claim = $2';
 
-/** The run id of the conversation's open turn, found by key; an open turn is always the last turn. */
+/**
+ * The run id of the conversation's open turn, found by key; an open turn is always the last turn. A run id of only
+ * digits is not of a turn, and databases refuse a negative length.
+ */
 const OPEN_TURN = `coalesce((
   SELECT conversation_id || '.' || turns FROM :fleet_conversations
-  WHERE conversation_id = substr(run_id, 1, length(rtrim(run_id, '0123456789')) - 1) AND turn IS NOT NULL
+  WHERE conversation_id = substr(run_id, 1, abs(length(rtrim(run_id, '0123456789')) - 1)) AND turn IS NOT NULL
 ), '')`;
 
 /** `$1` is the run and `$2` the claim, in statements that use them. */
