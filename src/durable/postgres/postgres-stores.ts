@@ -247,6 +247,15 @@ async function inTransaction<Value>(
   }
 }
 
+/**
+ * Whether single statements would not be READ COMMITTED, because of a default of the server, the database or the role:
+ * two of them that change the same row at the same time would fail.
+ */
+async function needsTransactions(pool: PostgresPool): Promise<boolean> {
+  const { rows } = await pool.query({ text: 'SHOW transaction_isolation' });
+  return /^(repeatable read|serializable)$/.test(String(rows[0]?.transaction_isolation));
+}
+
 /** The methods of `pg`'s `Pool` that the stores use. */
 export interface PostgresPool {
   query(query: PostgresQuery): Promise<PostgresRows>;
@@ -298,20 +307,24 @@ interface DatabaseFailure {
   readonly message?: unknown;
 }
 
-/** Error codes of PostgreSQL and Node: shutting down, starting, no connection, too many connections. */
-const LOST_CODES = /^(08...|57P0[123]|53300|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH)$/;
+/**
+ * Error codes of PostgreSQL and Node: shutting down, starting, no connection, too many connections, rolled back because
+ * of another transaction.
+ */
+const PASSING_CODES = /^(08...|57P0[123]|53300|40001|40P01|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH)$/;
 /** Messages of `pg` that come without a code. */
 const LOST_MESSAGES =
   /^(Connection terminated|Connection ended|Client has encountered a connection error|timeout exceeded when trying to connect)/;
 
-/** Whether a retry on another connection may succeed. */
-function isDatabaseConnectionLost(error: unknown): boolean {
+/** Whether a retry may succeed. */
+function isPassing(error: unknown): boolean {
   const { code, message } = error as DatabaseFailure;
-  return typeof code === 'string' ? LOST_CODES.test(code) : LOST_MESSAGES.test(String(message));
+  return typeof code === 'string' ? PASSING_CODES.test(code) : LOST_MESSAGES.test(String(message));
 }
 
-/** Errors before a statement was sent: too many connections, server starting, or no connection (Node and `pg`). */
-const NEVER_SENT = /^(53300|57P03|ECONNREFUSED|EHOSTUNREACH|timeout exceeded when trying to connect.*)$/;
+/** Errors without an effect: too many connections, server starting, rolled back, or no connection (Node and `pg`). */
+const WITHOUT_EFFECT =
+  /^(53300|57P03|40001|40P01|ECONNREFUSED|EHOSTUNREACH|timeout exceeded when trying to connect.*)$/;
 
 /** Errors of Node while connecting. */
 const NO_CONNECTION = /^E(?!RR_)[A-Z]{3,}$/;
@@ -332,8 +345,7 @@ function explained(error: unknown, place: string | undefined, schema: string): u
   if (typeof error !== 'object' || error === null) return error;
   const { code, message } = error as DatabaseFailure;
   const fix = fixOf(error, schema);
-  if (fix === undefined && !isDatabaseConnectionLost(error) && !NO_CONNECTION.test(String(code)))
-    return error;
+  if (fix === undefined && !isPassing(error) && !NO_CONNECTION.test(String(code))) return error;
   const where = place === undefined ? '' : ` (PostgreSQL at ${place})`;
   const added = fix === undefined ? where : `${where}. ${fix}`;
   // Several callers that waited for the same connection may receive the same error object.
@@ -419,7 +431,13 @@ export class Database implements SqlDriver {
   readonly #place: string | undefined;
   readonly #timeoutMs: number;
   readonly #reconnectMs: number;
-  readonly #ready = new OnFirstUse(() => this.#insist(() => migrate(this.#pool, this.#schema)));
+  /** Whether the tables are ready for single statements, or each needs a transaction. */
+  readonly #ready = new OnFirstUse(() =>
+    this.#insist(async () => {
+      await migrate(this.#pool, this.#schema);
+      return needsTransactions(this.#pool);
+    }),
+  );
 
   constructor(options: PostgresOptions) {
     const { pool, connectionString, schema = 'toolwright' } = options;
@@ -450,8 +468,8 @@ export class Database implements SqlDriver {
   }
 
   /** Brings the tables up to date, once. Safe when several processes do so at the same time. */
-  migrate(): Promise<void> {
-    return this.#ready.get();
+  async migrate(): Promise<void> {
+    await this.#ready.get();
   }
 
   /**
@@ -479,9 +497,10 @@ export class Database implements SqlDriver {
 
   /** Sends the statement again if the connection was lost. */
   readonly run: RunStatement = async (statement, values) => {
-    await this.migrate();
+    const isAlone = !(await this.#ready.get());
+    const send = (connection: Pick<PostgresPool, 'query'>) => this.#send(connection, statement, values);
     return this.#insist(async (isRepeated) => ({
-      ...(await this.#send(this.#pool, statement, values)),
+      ...(await (isAlone ? send(this.#pool) : inTransaction(this.#pool, send))),
       isRepeated,
     }));
   };
@@ -590,8 +609,8 @@ export class Database implements SqlDriver {
         return await work(isRepeated);
       } catch (error) {
         const { code, message } = error as DatabaseFailure;
-        isRepeated ||= !NEVER_SENT.test(String(code ?? message));
-        if (!isDatabaseConnectionLost(error) || performance.now() + pauseMs > end)
+        isRepeated ||= !WITHOUT_EFFECT.test(String(code ?? message));
+        if (!isPassing(error) || performance.now() + pauseMs > end)
           throw explained(error, this.#place, this.#schema);
       }
       await delay(pauseMs);

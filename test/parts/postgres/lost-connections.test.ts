@@ -305,12 +305,12 @@ describePostgres('PostgresRunStore', (service) => {
     expect(proxy.lost).toBeGreaterThan(2);
   });
 
-  test('PostgresRunStore does not report an entry of another process as new after a failed connection', async () => {
+  test('PostgresRunStore does not report an entry of another process as new after an error without an effect', async () => {
     const schema = schemas.newSchema();
     await using other = new PostgresRunStore({ pool: schemas.pool, schema });
     const entry = { conversationId: 'c1', key: 'k1', content: { kind: 'prompt', content: 'Hi' } } as const;
     await other.conversations.enter(entry);
-    for (const code of ['53300', '57P03', 'ECONNREFUSED']) {
+    for (const code of ['53300', '57P03', '40001', '40P01', 'ECONNREFUSED']) {
       let isAway = false;
       const pool: NonNullable<PostgresOptions['pool']> = {
         connect: () => schemas.pool.connect(),

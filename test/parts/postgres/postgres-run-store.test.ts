@@ -441,32 +441,40 @@ describePostgres('with PostgreSQL', (service) => {
       await pool.end();
     });
 
-    test('begins transactions with READ COMMITTED, whatever the default of the connection', async () => {
-      const options = '-c default_transaction_isolation=serializable';
-      const pool = new pg.Pool({ connectionString: service.url, max: 5, options });
-      const levels: unknown[] = [];
-      const connect = pool.connect.bind(pool);
-      const watched = {
-        query: pool.query.bind(pool),
-        connect: async () => {
-          const client = await connect();
-          const query = client.query.bind(client) as (given: pg.QueryConfig) => Promise<pg.QueryResult>;
-          const asked = async (given: pg.QueryConfig) => {
-            const result = await query(given);
-            if (given.text.startsWith('BEGIN'))
-              levels.push(
-                (await query({ text: 'SHOW transaction_isolation' })).rows[0].transaction_isolation,
-              );
-            return result;
-          };
-          return Object.assign(client, { query: asked });
-        },
-      };
-      const store = new PostgresRunStore({ pool: watched as never, schema: schemas.newSchema() });
-      await store.migrate();
-      expect(new Set(levels)).toEqual(new Set(['read committed']));
-      await pool.end();
-    });
+    test.each(['serializable', 'repeatable read'])(
+      'works without conflicts if the default isolation level of the database is %s',
+      async (level) => {
+        const url = new URL(service.url);
+        url.searchParams.set('options', `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`);
+        const schema = schemas.newSchema();
+        const pool = new pg.Pool({ connectionString: url.href, max: 10 });
+        await using first = open({ schema, connectionString: url.href, reconnectMs: 0 });
+        await using second = open({ schema, connectionString: undefined, pool, reconnectMs: 0 });
+        await Promise.all([first.migrate(), second.migrate()]);
+        const each = <Value>(work: (store: PostgresRunStore, index: number) => Value) =>
+          Promise.all(Array.from({ length: 20 }, (_, index) => work(index % 2 ? first : second, index)));
+        const content = { kind: 'prompt', content: 'Hi' } as const;
+        await each((store, index) =>
+          store.conversations.enter({ conversationId: 'c', key: `${index}`, content }),
+        );
+        expect((await first.conversations.read('c'))?.inbox).toHaveLength(20);
+        const amounts = { ...NO_AMOUNTS, calls: 1 };
+        await each((store, index) =>
+          store.budgets.reserve({
+            id: `${index}`,
+            accounts: [{ key: 'k', limits: {} }],
+            amounts,
+            leaseMs: LEASE,
+          }),
+        );
+        await each((store, index) => store.budgets.settle(`${index}`, amounts));
+        expect((await second.budgets.balance({ key: 'k' })).spent.calls).toBe(20);
+        await first.save(runState('r', 1));
+        const claims = await each((store, index) => store.claim(lease(`${index}`)));
+        expect(claims.filter(({ status }) => status === 'claimed')).toHaveLength(1);
+        await pool.end();
+      },
+    );
 
     test('can share it between several schemas', async () => {
       const pool = new pg.Pool({ connectionString: service.url, max: 2 });
