@@ -101,8 +101,8 @@ class Place {
 function normalizeValue(shape: Shape, value: unknown, place: Place): unknown {
   const { walk } = place;
   if (!walk.repair && !isObject(value)) return value;
-  const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, walk.root)(value) : undefined;
-  if (branch?.kind === 'branch') return normalizeValue(walk.shapeOf(branch.branch), value, place);
+  const branch = branchFor(value, shape, walk);
+  if (branch !== undefined) return normalizeValue(walk.shapeOf(branch), value, place);
   let repaired = value;
   if (walk.repair) {
     const { type, pattern } = shape.schema;
@@ -110,13 +110,14 @@ function normalizeValue(shape: Shape, value: unknown, place: Place): unknown {
     // The digits of a whole number, if the schema requires those of a `bigint`; exact below 2^53.
     const isOfDigits = pattern === BIGINT_DIGITS && Number.isSafeInteger(value) && isText;
     repaired = isOfDigits ? String(value) : coerceValue(value, shape.types);
+    if (repaired === value && typeof value === 'string') repaired = coerceForBranch(value, shape, walk);
   }
   if (repaired !== value) {
     const { path } = place;
     walk.notes.coerced.push(path);
     if (Array.isArray(repaired) && repaired[0] === value) walk.notes.wrapped.push(path);
     // The new object may have a tag that determines its branch.
-    if (shape.anyOf.length > 0) return normalizeValue(shape, repaired, place);
+    if (shape.branches.length > 0) return normalizeValue(shape, repaired, place);
   }
   if (isRecord(repaired)) return normalizeObject(shape, repaired, place);
   if (!Array.isArray(repaired) || shape.items === undefined) return repaired;
@@ -129,6 +130,30 @@ function normalizeValue(shape: Shape, value: unknown, place: Place): unknown {
     copy[index] = after;
   }
   return copy ?? repaired;
+}
+
+/** The only branch of a union that may accept a value: by its tag, or the only one for its type. */
+function branchFor(value: unknown, { branches }: Shape, { root, shapeOf }: Walk): JsonSchema | undefined {
+  if (branches.length === 0) return undefined;
+  const chosen = unionChooser(branches, root)(value);
+  if (chosen.kind === 'branch') return chosen.branch;
+  if (!isObject(value)) return undefined;
+  const [only, other] = branches.filter((branch) => {
+    const { types } = shapeOf(branch);
+    return types.length === 0 || types.some((type) => isOfType(value, type));
+  });
+  return other === undefined ? only : undefined;
+}
+
+/** The number or boolean of a text, if a branch of a union accepts it, and none the text. */
+function coerceForBranch(text: string, { branches }: Shape, { root, shapeOf }: Walk): unknown {
+  if (branches.some((branch) => fitsSchema(text, branch, root))) return text;
+  for (const branch of branches) {
+    const types = shapeOf(branch).types.filter((type) => type !== 'object' && type !== 'array');
+    const value = coerceText(text, types);
+    if (value !== undefined && fitsSchema(value, branch, root)) return value;
+  }
+  return text;
 }
 
 function normalizeObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
@@ -190,7 +215,8 @@ function withDefaults(value: JsonObject, defaults: Defaults): JsonObject {
 function acceptsNull(shape: Shape, walk: Walk): boolean {
   if (shape.types.length > 0) return shape.types.includes('null');
   if (shape.schema.enum !== undefined) return shape.schema.enum.includes(null);
-  if (shape.anyOf.length > 0) return shape.anyOf.some((branch) => acceptsNull(walk.shapeOf(branch), walk));
+  if (shape.branches.length > 0)
+    return shape.branches.some((branch) => acceptsNull(walk.shapeOf(branch), walk));
   return shape.schema.const === undefined || shape.schema.const === null;
 }
 
@@ -208,7 +234,8 @@ interface Shape {
   readonly keepsExtra: boolean;
   readonly items?: JsonSchema;
   readonly values?: JsonSchema;
-  readonly anyOf: readonly JsonSchema[];
+  /** The branches of `anyOf`, or of a `oneOf` whose branches exclude each other. */
+  readonly branches: readonly JsonSchema[];
 }
 
 /** The shapes of one root schema. */
@@ -216,17 +243,19 @@ function shapesOf(root: JsonSchema, defaultsOf: DefaultsOf): (schema: JsonSchema
   const known = new WeakMap<JsonSchema, Shape>();
   const readShape = (schema: JsonSchema): Shape => {
     const { type, properties = {}, additionalProperties, items, anyOf = [] } = schema;
+    const isExclusive = schema.properties === undefined && isClosable('oneOf', schema, root);
+    const branches = isExclusive ? (schema.oneOf as readonly JsonSchema[]) : anyOf;
     const named = Object.entries(properties).filter(([name]) => name !== '__proto__');
     return {
       schema,
-      types: type === undefined ? branchTypes(anyOf, root) : [type].flat(),
+      types: type === undefined ? branchTypes(branches, root) : [type].flat(),
       properties: new Map(named),
       required: new Set(schema.required),
       defaults: defaultsOf(schema),
       keepsExtra: schema.properties === undefined || keepsUnlisted(schema),
       items: isSchemaNode(items) ? items : undefined,
       values: isSchemaNode(additionalProperties) ? additionalProperties : undefined,
-      anyOf,
+      branches,
     };
   };
   return (schema) => cached(known, resolveReference(schema, root), readShape);
@@ -656,11 +685,15 @@ function closedSchema(schema: JsonSchema, defaultsOf: DefaultsOf): JsonSchema | 
   return mindsFilling ? close(schema) : { ...close(schema), required: schema.required ?? [] };
 }
 
-/** If a tag distinguishes the branches of `oneOf`, at most one closed branch matches. */
+/** If types or a tag distinguish the branches of `oneOf`, at most one branch matches. */
 function isClosable(name: string, { oneOf }: JsonSchema, root: JsonSchema): boolean {
   if (name !== 'oneOf' || !Array.isArray(oneOf)) return CLOSABLE.has(name);
-  const types = oneOf.map((branch) => resolveReference(branch, root).type);
-  if (!types.every((type) => type === 'object' || type === 'null')) return false;
+  const types = oneOf.map((branch) => [resolveReference(branch, root).type ?? []].flat());
+  if (types.some((ofBranch) => ofBranch.length === 0)) return false;
+  // An integer is a number.
+  const names = types.flat().map((type) => (type === 'integer' ? 'number' : type));
+  if (new Set(names).size === names.length) return true;
+  if (!names.every((type) => type === 'object' || type === 'null')) return false;
   const chosen = unionChooser(oneOf, root)({});
   return chosen.kind === 'branch' || (chosen.kind === 'tag' && chosen.isCertain);
 }

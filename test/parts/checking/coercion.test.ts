@@ -80,6 +80,63 @@ describe('ToolRegistry.invoke coerces:', () => {
     expect(createChecker(schema)({ v: '7' })).toMatchObject({ value: { v: 7 } });
   });
 
+  const BRANCHES: readonly JsonSchema[] = [
+    { type: 'integer' },
+    { type: 'number', maximum: 5 },
+    { type: 'boolean' },
+    { type: 'null' },
+    { enum: ['a', 'b'] },
+    { type: 'string', pattern: '^[a-c]' },
+    { type: 'string', format: 'date' },
+    { type: 'string', maxLength: 1 },
+    { type: 'array', items: { type: 'integer' } },
+    { type: 'object', properties: { v: { type: 'integer' } }, required: ['v'] },
+    { $ref: '#/$defs/whole' },
+  ];
+  const within = (v: JsonSchema): JsonSchema => ({
+    type: 'object',
+    $defs: { whole: { type: 'integer' } },
+    properties: { v },
+  });
+  const judges = new Map(
+    BRANCHES.map((branch) => [branch, createChecker(within(branch), { coerce: false })] as const),
+  );
+
+  test('a text that no branch of a union accepts becomes the number or boolean that one accepts', () => {
+    const texts = fc.constantFrom('5', '7', '7.5', 'true', 'a', '[5]', 'zz', '{"v":5}', '');
+    const text = fc.record({ text: texts, keyword: fc.constantFrom('anyOf', 'oneOf' as const) });
+    fc.assert(
+      fc.property(fc.subarray([...BRANCHES], { minLength: 2 }), text, (branches, { text, keyword }) => {
+        const call = createChecker(within({ [keyword]: branches }));
+        const accepted = (v: unknown): number =>
+          branches.filter((branch) => judges.get(branch)?.({ v }).ok).length;
+        const called = call({ v: text });
+        if (accepted(text) === 0 && keyword === 'anyOf') {
+          const meant = ['5', '7', '7.5', 'true'].includes(text) ? JSON.parse(text) : text;
+          if (accepted(meant) > 0) expect(called).toMatchObject({ ok: true, value: { v: meant } });
+        } else if (accepted(text) === 1) expect(called).toMatchObject({ ok: true, value: { v: text } });
+        if (called.ok) expect(accepted(called.value.v)).toBeGreaterThan(0);
+        // Generated code accepts the same.
+        for (let count = 0; count < 60; count += 1) call({ v: text });
+        expect(call({ v: text })).toEqual(called);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test.each(['anyOf', 'oneOf'])('what is in the only branch of %s for its type is coerced', (keyword) => {
+    const whole = { type: 'integer' };
+    const item = { type: 'object', properties: { n: whole, m: { ...whole, default: 1 } }, required: ['n'] };
+    const call = createChecker(
+      within({ [keyword]: [{ type: 'string' }, item, { type: 'array', items: whole }] }),
+    );
+    expect(call({ v: ['5'] })).toMatchObject({ value: { v: [5] }, coerced: ['v.0'] });
+    const sent = { n: '5', other: 1 };
+    expect(call({ v: sent })).toMatchObject({ value: { v: { n: 5, m: 1 } }, removed: ['v.other'] });
+    expect(call({ v: { n: 5, m: 2 } })).toMatchObject({ value: { v: { n: 5, m: 2 } }, coerced: [] });
+    expect(call({ v: '5' })).toMatchObject({ value: { v: '5' }, coerced: [] });
+  });
+
   test('a coerced value is validated again', () => {
     expect(createChecker(ofType('integer', { maximum: 10 }))({ v: '11' })).toMatchObject({
       ok: false,

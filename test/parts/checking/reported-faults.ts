@@ -10,11 +10,11 @@ type CheckedCall =
     }
   | { readonly ok: false; readonly faults: readonly { readonly path: string; readonly message: string }[] };
 
-/** Calls of a tool `search` with these parameters; a destructive tool refuses unknown keys. */
-function caller(parameters: JsonSchema, destructive = false): (args: unknown) => CallRecord {
+/** Calls of a tool `search` with these parameters. */
+function caller(parameters: JsonSchema, options: object = {}): (args: unknown) => CallRecord {
   const tools = new ToolRegistry().register(
     defineTool({
-      ...{ name: 'search', description: 'Searches', parameters, annotations: { destructive } },
+      ...{ name: 'search', description: 'Searches', parameters, ...options },
       execute: () => 'found',
     }),
   );
@@ -27,8 +27,8 @@ function caller(parameters: JsonSchema, destructive = false): (args: unknown) =>
 }
 
 /** The validated arguments of a tool's calls with removed and coerced keys, or the error message for the model. */
-export function createChecker(parameters: JsonSchema): (args: unknown) => CheckedCall {
-  const call = caller(parameters);
+export function createChecker(parameters: JsonSchema, options: object = {}): (args: unknown) => CheckedCall {
+  const call = caller(parameters, options);
   return (args) => {
     const { status, arguments: value = {}, removed, repairs, result } = call(args);
     if (status === 'success')
@@ -47,9 +47,9 @@ export function toldLines(schema: JsonSchema, args: unknown): readonly string[] 
   return caller(schema)(args).result.forLLM.split('\n');
 }
 
-/** The validation errors for the model, as lines; empty if the arguments are valid. */
+/** The validation errors for the model, as lines; empty if they are valid. A destructive tool refuses unknown keys. */
 export function toldFaults(schema: JsonSchema, args: unknown, destructive = false): readonly string[] {
-  const { status, result } = caller(schema, destructive)(args);
+  const { status, result } = caller(schema, { annotations: { destructive } })(args);
   if (status === 'success') return [];
   return result.forLLM.split('\n').filter((line) => !/^(?:Received: |There is no property )/.test(line));
 }
