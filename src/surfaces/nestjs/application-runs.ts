@@ -1,13 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ModuleRef } from '@nestjs/core';
 import type { Answer, CallScope } from '../../core/contract/call.js';
-import type { Message } from '../../core/contract/llm-provider.js';
+import type { LLMProvider, Message } from '../../core/contract/llm-provider.js';
 import { RUN_ID, type RunState, type RunStore } from '../../core/contract/run-state.js';
-import {
-  type AuthorFault,
-  InvalidOptionsError,
-  ToolDeclarationError,
-} from '../../core/errors/author-fault.js';
+import { type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal } from '../../core/kernel/async.js';
 import { type Fields, filterFields, isRecord, withoutUndefined } from '../../core/kernel/json.js';
@@ -254,7 +250,7 @@ export class ApplicationRuns {
     const { store, provider, model } = this.#merged(options.config);
     if (store !== undefined) return store;
     const hasModel = provider !== undefined && model !== undefined;
-    throw new ToolDeclarationError(hasModel ? [NO_STORE] : [NO_MODEL, NO_STORE]);
+    throw new InvalidOptionsError(hasModel ? [NO_STORE] : [noModel(provider), NO_STORE]);
   }
 
   /** Adds the data and the OAuth scopes of a request. */
@@ -288,7 +284,7 @@ export class ApplicationRuns {
   #config(own: RunConfig): ToolLoopConfig {
     const { registry, running } = this.#parts;
     const { provider, model, ...others } = this.#merged(own);
-    if (provider === undefined || model === undefined) throw new ToolDeclarationError([NO_MODEL]);
+    if (provider === undefined || model === undefined) throw new InvalidOptionsError([noModel(provider)]);
     return { tools: registry, ...others, provider, model, signal: anySignal(own.signal, running.signal) };
   }
 
@@ -299,14 +295,18 @@ export class ApplicationRuns {
   }
 }
 
-const NO_MODEL: AuthorFault = {
-  where: 'ToolwrightService',
-  problem: 'the run has no provider or no model',
-  fix: 'ToolwrightModule.forRoot({ provider, model }), or config: { provider, model } in the options of the run',
-};
+function noModel(provider: LLMProvider | undefined): InvalidOption {
+  return {
+    where: 'ToolwrightService',
+    option: provider === undefined ? 'provider' : 'model',
+    problem: 'the run has no provider or no model',
+    fix: 'ToolwrightModule.forRoot({ provider, model }), or config: { provider, model } in the options of the run',
+  };
+}
 
-const NO_STORE: AuthorFault = {
+const NO_STORE: InvalidOption = {
   where: 'ToolwrightService.resumeStored',
+  option: 'store',
   problem: 'there is no store from which a run could be resumed',
   fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
 };

@@ -13,6 +13,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import {
   type AuthorFault,
   checkOptions,
+  InvalidOptionsError,
   refuseOptions,
   ToolDeclarationError,
   warnAuthor,
@@ -124,11 +125,11 @@ export class ApplicationFleet {
   /**
    * The conversations in the module's store.
    *
-   * @throws ToolDeclarationError if there is no store, or it cannot store conversations.
+   * @throws InvalidOptionsError (521) if there is no store, or it cannot store conversations.
    */
   get conversations(): Conversations {
     const { store } = this.#parts.options;
-    if (!keepsConversations(store)) throw new ToolDeclarationError([NO_CONVERSATIONS]);
+    if (!keepsConversations(store)) throw new InvalidOptionsError([NO_CONVERSATIONS]);
     this.#conversations ??= this.#open(store, { takesTurns: this.#parts.options.worker !== false });
     return this.#conversations;
   }
@@ -234,7 +235,7 @@ export class ApplicationFleet {
     checkOptions(given, REQUEST_OPTIONS);
     const { options, runs } = this.#parts;
     const { protocol = options.chat?.protocol, mayAnswer = options.mayAnswer, response } = given;
-    if (options.owner === undefined) throw new ToolDeclarationError([NO_OWNER]);
+    if (options.owner === undefined) refuseOptions([NO_OWNER]);
     if (mayAnswer !== undefined && options.scopeOf === undefined) refuseOptions([ANSWERS_FOR_NOBODY]);
     const asked = toRequest(request as NodeRequest | WrappedRequest);
     const { owner } = runs.scopeOf(request, {});

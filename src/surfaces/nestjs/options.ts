@@ -6,7 +6,6 @@ import type { RunState } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContextData } from '../../core/contract/tool-context.js';
 import {
-  type AuthorFault,
   type InvalidOption,
   InvalidOptionsError,
   invalidOptions,
@@ -221,14 +220,16 @@ export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
   return given;
 }
 
-export const NO_OWNER: AuthorFault = {
+export const NO_OWNER: InvalidOption = {
   where: 'ToolwrightService.chat',
+  option: 'owner',
   problem: 'the option owner is missing, so any user could read every chat',
   fix: 'ToolwrightModule.forRoot({ owner: (request) => ({ user: request.user.id }) })',
 };
 
-export const NO_CONVERSATIONS: AuthorFault = {
+export const NO_CONVERSATIONS: InvalidOption = {
   where: 'ToolwrightService.conversations',
+  option: 'store',
   problem: 'there is no store for conversations',
   fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
 };

@@ -425,8 +425,8 @@ class ToolwrightChatModule {
     const takesTurns = worker !== false;
     const fix = "forRoot({ provider, model: 'gpt-5' })";
     const faults = [
-      owner === undefined && { ...NO_OWNER, option: 'owner' },
-      !keepsConversations(store) && { ...NO_CONVERSATIONS, option: 'store' },
+      owner === undefined && NO_OWNER,
+      !keepsConversations(store) && NO_CONVERSATIONS,
       takesTurns &&
         provider === undefined && { option: 'provider', problem: 'the turns of chats need a provider', fix },
       takesTurns &&

@@ -49,8 +49,8 @@ const ANSWER_OPTIONS = optionTable<AnswerOptions>(RUN_OPTIONS.of, { ...RULES, an
  * makes the call. A shutdown waits for running runs; those that last longer are aborted, or left to other processes if
  * their steps are stored.
  *
- * @throws ToolDeclarationError if neither the module nor the run has a provider and a model; InvalidOptionsError (521)
- * for invalid options; otherwise the errors of the corresponding function.
+ * @throws InvalidOptionsError (521) for invalid options, and if neither the module nor the run has a provider and a
+ * model; otherwise the errors of the corresponding function.
  *
  * @example
  * ```ts
@@ -81,7 +81,7 @@ export class ToolwrightService {
    * with the application's tools. A turn belongs to its owner; `scopeOf` in the options returns the owner's scope. A
    * shutdown waits for turns that run here.
    *
-   * @throws ToolDeclarationError if the store cannot store conversations.
+   * @throws InvalidOptionsError (521) if the store cannot store conversations.
    *
    * @example
    * ```ts
@@ -101,7 +101,7 @@ export class ToolwrightService {
    * `DELETE` of `:id/stream` and `:id/messages`. Guards run before, and `owner` in the options determines the chat's
    * owner. Return the result, so that Nest sends it; or pass `response`, to which the answer is then written.
    *
-   * @throws ToolDeclarationError if the options have no `owner`, or no store for conversations.
+   * @throws InvalidOptionsError (521) if the options have no `owner`, or no store for conversations.
    *
    * @example
    * ```ts

@@ -141,9 +141,20 @@ test('resuming a stored run without a provider and a store reports both', async 
   const service = (await create(ToolwrightModule.forRoot())).get(ToolwrightService);
   const error = await service.resumeStored('r', []).catch((thrown: unknown) => thrown);
   expect(ToolwrightError.is(error) && error.message).toContain('2 mistakes');
-  expect((error as Error).message).toContain('the run has no provider or no model');
-  expect((error as Error).message).toContain('there is no store');
-  await expect(service.run([])).rejects.toThrow('1 mistake');
+  expect(error).toMatchObject({
+    code: 521,
+    faults: [
+      { option: 'provider', problem: 'the run has no provider or no model' },
+      { option: 'store', problem: expect.stringContaining('there is no store') },
+    ],
+  });
+  const faults = [{ option: 'model' }];
+  await expect(service.run([], { config: { provider } })).rejects.toMatchObject({ code: 521, faults });
+  expect(() => service.conversations).toThrow(
+    expect.objectContaining({ code: 521, faults: [expect.objectContaining({ option: 'store' })] }),
+  );
+  const request = { method: 'GET', headers: {}, url: '/' };
+  await expect(service.chat(request)).rejects.toMatchObject({ code: 521, faults: [{ option: 'owner' }] });
 });
 
 const provider = { chat: async () => ({ content: 'Hi', toolCalls: [], finishReason: 'stop' as const }) };
