@@ -8,18 +8,23 @@ import {
   Conversation,
   type ConversationEvent,
   Conversations,
+  compensateRun,
   defineTool,
   type Message,
   type RunState,
+  recoverRuns,
   resumeStoredRun,
   resumeToolLoop,
   runToolLoop,
   streamResumedToolLoop,
+  Tool,
+  ToolContext,
   type ToolLoopResult,
   ToolRegistry,
 } from 'toolwright';
+import { type AiSdkToolOutput, toAiSdkTools } from 'toolwright/ai-sdk';
 import { MemoryRunStore } from 'toolwright/stores';
-import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
+import { ScriptedProvider, type ScriptedReply, toolHarness } from 'toolwright/testing';
 import { Schedules } from 'toolwright/toolbox/schedule';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
@@ -506,6 +511,13 @@ function sorted(value: unknown): string {
   );
 }
 
+class Whose {
+  @Tool('Returns the scope')
+  whose({ owner, channel, data }: ToolContext) {
+    return { owner, channel, data };
+  }
+}
+
 describe('a ToolContext that is passed on as a scope', () => {
   const whose = defineTool({
     name: 'whose',
@@ -526,15 +538,82 @@ describe('a ToolContext that is passed on as a scope', () => {
           const provider = new ScriptedProvider([call('whose'), { content: 'Done.' }]);
           const run = await runToolLoop({ provider, model: 'm', tools: registry }, hello, context);
           seen.push(run.messages.find(({ role }) => role === 'tool')?.content);
+          for (const [own, given] of [[{ scope: context }], [{}, { scope: context }]]) {
+            const replies = new ScriptedProvider([call('whose'), { content: 'Done.' }]);
+            const talk = new Conversation({ provider: replies, model: 'm', tools: registry, ...own });
+            const { messages } = await talk.prompt('Hello', given);
+            seen.push(messages.find(({ role }) => role === 'tool')?.content);
+            await talk.close();
+          }
+          const ofAiSdk = toAiSdkTools(registry, context).whose?.execute;
+          const outputs = ofAiSdk?.({}, { toolCallId: 'c', messages: [] }) as AsyncIterable<AiSdkToolOutput>;
+          for await (const { text } of outputs) seen.push(text.replace('"channel":"ai-sdk",', ''));
+          const harness = toolHarness(Whose);
+          seen.push((await harness.execute('whose', {}, context)).forLLM);
         },
       });
       const tools = new ToolRegistry().register(outer);
       const result = await tools.executeWithContext('outer', {}, scope);
       expect(result).toMatchObject({ isError: false });
-      const expected = JSON.stringify({ data: {}, ...scope });
-      expect(seen.map((text) => JSON.parse(String(text)))).toEqual(
-        [expected, expected].map((text) => JSON.parse(text)),
-      );
+      const expected = JSON.parse(JSON.stringify({ data: {}, ...scope }));
+      expect(seen.map((text) => JSON.parse(String(text)))).toEqual(Array(6).fill(expected));
     },
   );
+
+  test('compensates a run only for its owner', async () => {
+    const store = new MemoryRunStore();
+    const undone: unknown[] = [];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pay',
+      execute: () => 'paid',
+      compensate: (_effect, { data }) => undone.push(data.role),
+    });
+    const provider = new ScriptedProvider([call('pay'), { content: 'Done.' }]);
+    const config = { provider, model: 'm', tools: [pay], store, checkpoint: 'step' as const, runId: 'r1' };
+    await runToolLoop(config, hello, alice);
+    const undo = defineTool({
+      name: 'undo',
+      description: 'Undo the run',
+      execute: async (_args, scope) => void (await compensateRun(store, 'r1', { tools: [pay], scope })),
+    });
+    const tools = new ToolRegistry().register(undo);
+    const undoAs = (owner: object) =>
+      tools.executeWithContext('undo', {}, { ...owner, data: { role: 'clerk' } });
+    expect((await undoAs(bob)).error).toMatchObject({ cause: notAllowed });
+    expect((await undoAs(alice)).isError).toBe(false);
+    expect(undone).toEqual(['clerk']);
+  });
+});
+
+describe('a scope whose fields are getters', () => {
+  /** The scope of a user, as an application may define it. */
+  class UserScope {
+    get owner() {
+      return alice.owner;
+    }
+    get data() {
+      return { role: 'customer' };
+    }
+  }
+
+  test('applies to the turns of Conversations and to recovered runs', async () => {
+    const { seen, config } = setup({ content: 'Done.' });
+    const provider = new ScriptedProvider([call('whoami'), { content: 'Done.' }]);
+    const store = new MemoryRunStore();
+    const conversations = new Conversations({
+      store,
+      config: { ...config, provider },
+      scope: () => new UserScope(),
+    });
+    await conversations.prompt('c1', 'Hello', alice);
+    await conversations.idle('c1');
+    await conversations.close();
+    expect(seen).toEqual(['customer']);
+    const stored = { ...config, store, checkpoint: 'step' as const, runId: 'r1' };
+    const { pending = [] } = await runToolLoop(stored, hello, alice);
+    await answerStoredRun({ store, runId: 'r1' }, [{ id: pending[0]?.id ?? '', approved: true }], alice);
+    await recoverRuns({ store, config, scope: () => new UserScope() });
+    expect(seen).toEqual(['customer', 'customer']);
+  });
 });

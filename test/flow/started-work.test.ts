@@ -134,7 +134,13 @@ test('runToolLoop passes the work of a background tool to the engine by name and
     options: { attempts: 3 },
     job: { tool: 'send_mail', arguments: { to: 'ada' }, scope: { channel: 'web', chatId: '7' } },
   });
-  const jobScope = (job: Job) => ({ data: { sender: `the scope of ${job.tool}` }, chatId: 'another' });
+  const jobScope = (job: Job) =>
+    new (class {
+      readonly chatId = 'another';
+      get data() {
+        return { sender: `the scope of ${job.tool}` };
+      }
+    })();
   const { completed } = await working({ engine, store, tools, jobScope });
   const [completion] = await completed();
   expect(completion?.result.forLLM).toBe('sent to ada by the scope of send_mail for 7');

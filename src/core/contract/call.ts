@@ -137,7 +137,7 @@ export const SCOPE = optionTable<CallScope>('the scope', SCOPE_RULES, {
 });
 
 /** A scope whose fields are its own: a class, such as `ToolContext`, may define them as getters. */
-export function scopeFields(scope: CallScope): CallScope {
+export function scopeFields(scope: CallScope = {}): CallScope {
   if (isPlainObject(scope)) return scope;
   const fields = Array.from(SCOPE.rules.keys(), (name) => [name, Reflect.get(scope, name)]);
   return { ...scope, ...withoutUndefined(Object.fromEntries(fields)) };

@@ -1,4 +1,4 @@
-import type { CallScope } from '../../core/contract/call.js';
+import { type CallScope, scopeFields } from '../../core/contract/call.js';
 import type { ClassType } from '../../core/contract/declaration.js';
 import type { ToolContextData } from '../../core/contract/tool-context.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
@@ -67,6 +67,6 @@ export function toolHarness(toolset: ClassType, options: ToolHarnessOptions = {}
   const tools = new ToolRegistry().register(...discoverTools({ toolsets: [toolset], container }));
   return {
     tools,
-    execute: (name, args, scope = {}) => tools.executeWithContext(name, args, { data, ...scope }),
+    execute: (name, args, scope) => tools.executeWithContext(name, args, { data, ...scopeFields(scope) }),
   };
 }

@@ -1,5 +1,11 @@
 import type { JSONValue, LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
-import { type CallScope, type CallStatus, SCOPE, type ToolPolicy } from '../../core/contract/call.js';
+import {
+  type CallScope,
+  type CallStatus,
+  SCOPE,
+  scopeFields,
+  type ToolPolicy,
+} from '../../core/contract/call.js';
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { Content } from '../../core/contract/tool-result.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
@@ -315,7 +321,7 @@ class AiSdkCalls {
   async #scopeOf({ toolCallId, tool, context, abortSignal }: Calling): Promise<CallScope> {
     const scope =
       typeof this.scope === 'function' ? await this.scope({ toolCallId, tool, context }) : this.scope;
-    return { channel: 'ai-sdk', ...scope, signal: anySignal(scope.signal, abortSignal) };
+    return { channel: 'ai-sdk', ...scopeFields(scope), signal: anySignal(scope.signal, abortSignal) };
   }
 }
 

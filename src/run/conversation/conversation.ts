@@ -1,6 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { addSpending, type Spending } from '../../core/contract/budget.js';
-import { type Answer, type CallScope, type PendingCall, SCOPE_OPTION } from '../../core/contract/call.js';
+import {
+  type Answer,
+  type CallScope,
+  type PendingCall,
+  SCOPE_OPTION,
+  scopeFields,
+} from '../../core/contract/call.js';
 import { type Message, MODEL, PROVIDER, type UserMessage } from '../../core/contract/llm-provider.js';
 import type { BackgroundTask } from '../../core/contract/tool-context.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
@@ -647,7 +653,7 @@ export class Conversation {
 
   /** The signal of a scope ends a turn, but not the work that the turn starts. */
   #scopeOf(outer: CallScope | undefined, scope?: CallScope): CallScope {
-    const { signal: _, ...merged } = { ...outer, ...scope };
+    const { signal: _, ...merged } = { ...scopeFields(outer), ...scopeFields(scope) };
     return { ...merged, conversationId: this.id };
   }
 

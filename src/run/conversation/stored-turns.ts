@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { addSpending, type Spending } from '../../core/contract/budget.js';
-import type { CallScope, PendingCall } from '../../core/contract/call.js';
+import { type CallScope, type PendingCall, scopeFields } from '../../core/contract/call.js';
 import type {
   ConversationCommit,
   InboxContent,
@@ -370,7 +370,7 @@ async function loadTurnConfig(
       const config = logger === undefined ? given : { logger, ...given };
       asked = 'scope';
       const scope = await withinLimits((async () => (await scopeOf?.(next)) ?? {})(), limits);
-      return { config, scope };
+      return { config, scope: scopeFields(scope) };
     } catch (error) {
       lost.throwIfAborted();
       if (signal.aborted) return {};

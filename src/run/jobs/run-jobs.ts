@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { CallJournal, CallScope, ToolPolicy } from '../../core/contract/call.js';
+import { type CallJournal, type CallScope, scopeFields, type ToolPolicy } from '../../core/contract/call.js';
 import {
   type DeadJob,
   JOB_ENGINE,
@@ -756,7 +756,7 @@ class JobDoer {
 
   async #scopeOf(job: Job, { signal }: JobAttempt): Promise<CallScope> {
     const { engine, jobScope, logger } = this.#work;
-    const given = await jobScope?.(job);
+    const given = scopeFields(await jobScope?.(job));
     return {
       ...given,
       ...job.scope,
@@ -765,7 +765,7 @@ class JobDoer {
         engine
           .publish({ type: 'progress', jobId: job.id, update: plainJson(update) ?? null })
           .catch((error) => logSilence(engine, { logger, error }));
-        return given?.onUpdate?.(update, call);
+        return given.onUpdate?.(update, call);
       },
     };
   }

@@ -1,4 +1,4 @@
-import { type CallRecord, type CallScope, SCOPE_OPTION } from '../../core/contract/call.js';
+import { type CallRecord, type CallScope, SCOPE_OPTION, scopeFields } from '../../core/contract/call.js';
 import { keepsJobs, type StoredJob } from '../../core/contract/job-store.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type RunEntry } from '../../core/contract/run-checkpoint.js';
@@ -116,7 +116,7 @@ async function claimEnded(
   const known = await store.read(runId);
   if (known === undefined) throw noSuchRun(runId);
   const { owner } = known.state;
-  checkOwner({ owner, isCertain: true }, { owner, ...scope });
+  checkOwner({ owner, isCertain: true }, { owner, ...scopeFields(scope) });
   if (known.status !== 'ended') await endStoredRun({ store, runId, reason: WHY, from: 'nobody' });
   const { claimed, run } = await seizeRun({ ...request, from: 'nobody' });
   try {
@@ -135,7 +135,7 @@ async function compensateAll(
   const calls = callsToUndo(run);
   const jobs = await jobsLeft(store, calls);
   const { owner, turnOf: conversationId } = run;
-  const ofRun = { conversationId, ...scope, ...withoutUndefined({ owner }) };
+  const ofRun = { conversationId, ...scopeFields(scope), ...withoutUndefined({ owner }) };
   const note = (entry: RunEntry) => claimed.write((claim) => store.append(claim, [entry]));
   const undoing = { run, registry: registryOf(tools), scope: ofRun, logger, note };
   const done: Compensation[] = [];

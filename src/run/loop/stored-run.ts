@@ -1,4 +1,10 @@
-import { type Answer, type CallScope, OWNER, type PendingCall } from '../../core/contract/call.js';
+import {
+  type Answer,
+  type CallScope,
+  OWNER,
+  type PendingCall,
+  scopeFields,
+} from '../../core/contract/call.js';
 import type { Logger } from '../../core/contract/ports.js';
 import {
   CHECKPOINT_STORE,
@@ -523,7 +529,7 @@ async function recover(
   try {
     const given = typeof options.config === 'function' ? await options.config(run) : options.config;
     const config: ResumeConfig = { ...given, checkpoint: given.checkpoint === 'call' ? 'call' : 'step' };
-    const own = (await options.scope?.(run)) ?? {};
+    const own = scopeFields(await options.scope?.(run));
     const isOwned = own.owner === undefined && state.owner !== undefined;
     const scope = isOwned ? { ...own, owner: state.owner } : own;
     readResume({ config, options: { scope } });

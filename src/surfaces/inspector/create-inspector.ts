@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
-import type { Answer, CallScope } from '../../core/contract/call.js';
+import { type Answer, type CallScope, scopeFields } from '../../core/contract/call.js';
 import type { McpApp, McpAppCsp } from '../../core/contract/declaration.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import type { RunStore } from '../../core/contract/run-state.js';
@@ -519,7 +519,7 @@ function text(name: string, value: unknown): string {
 async function scopeFor({ scope }: InspectorOptions, given: unknown): Promise<CallScope> {
   if (given !== undefined && !isRecord(given)) throw new PageFault('scope must be an object');
   const chosen = (given ?? {}) as ChosenScope;
-  if (scope !== undefined) return scopeFromRequest(await scope(chosen), chosen.request);
+  if (scope !== undefined) return scopeFromRequest(scopeFields(await scope(chosen)), chosen.request);
   const { request: _, ...others } = chosen;
   return others as CallScope;
 }

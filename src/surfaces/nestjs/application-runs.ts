@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ModuleRef } from '@nestjs/core';
-import type { Answer, CallScope } from '../../core/contract/call.js';
+import { type Answer, type CallScope, scopeFields } from '../../core/contract/call.js';
 import type { LLMProvider, Message } from '../../core/contract/llm-provider.js';
 import { RUN_ID, type RunState, type RunStore } from '../../core/contract/run-state.js';
 import { type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
@@ -85,7 +85,8 @@ export class ApplicationRuns {
   }
 
   /** The caller: the given request, or the one whose handler is running. */
-  asker({ config: _, request: given, answeredBy, ...scope }: AnswerOptions): Asker {
+  asker(options: AnswerOptions): Asker {
+    const { config: _, request: given, answeredBy, ...scope } = scopeFields(options) as AnswerOptions;
     const request = given ?? this.#parts.requests.current();
     return { request, scope: this.scopeOf(request, scope), answeredBy };
   }
@@ -214,7 +215,7 @@ export class ApplicationRuns {
   scopeOf(given: object | undefined, scope: CallScope): CallScope {
     const { requests, modules } = this.#parts;
     const request = given ?? requests.current();
-    const owned = { ...scope, ...withoutUndefined({ owner: this.#ownerOf(request, scope) }) };
+    const owned = { ...scopeFields(scope), ...withoutUndefined({ owner: this.#ownerOf(request, scope) }) };
     if (request === undefined) return owned;
     return { container: new RequestContainer(modules, { request }), ...this.#withCaller(request, owned) };
   }

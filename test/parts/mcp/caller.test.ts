@@ -65,6 +65,24 @@ describe.each(Object.entries(ERAS))('%s', (era, options) => {
     });
   });
 
+  test('a scope may have getters', async () => {
+    listening = await listen(registry, {
+      scope: ({ authInfo }) =>
+        new (class {
+          get channel() {
+            return 'desk';
+          }
+          get data() {
+            return { user: authInfo?.extra?.sub };
+          }
+        })(),
+    });
+    const ada = await connectAs('ada', options);
+    expect(JSON.parse(await textOf(ada, 'who_am_i'))).toEqual(
+      expect.objectContaining({ user: 'ada', channel: 'desk', sub: 'ada' }),
+    );
+  });
+
   test('an invalid scope is reported, and the call is refused', async () => {
     const reported: unknown[] = [];
     listening = await listen(registry, {

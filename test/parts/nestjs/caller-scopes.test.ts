@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
-import { type Message, Tool, ToolContext } from 'toolwright';
+import { defineTool, type Message, Tool, ToolContext } from 'toolwright';
 import type { ToolwrightModuleOptions } from 'toolwright/nestjs';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -110,6 +110,25 @@ test('a single call with `scopeOf(request)` has the scopes of the user', async (
   const scope = toolwright.scopeOf({ user: { id: 'ada', scope: 'w' } });
   expect(scope.scopes).toEqual(['w']);
   expect((await tools.executeWithContext('pay', {}, scope)).forLLM).not.toContain('lacks');
+});
+
+test('a ToolContext that is passed on keeps the owner and the scopes of its call', async () => {
+  const { tools, toolwright } = await open();
+  const seen: unknown[] = [];
+  tools.register(
+    defineTool({
+      name: 'pass_on',
+      description: 'Passes its context on',
+      execute: async (_args, context) => {
+        const { owner, scopes, data } = toolwright.scopeOf({}, context);
+        const run = await toolwright.run(ASKED, context);
+        seen.push({ owner, scopes, data }, run.status);
+      },
+    }),
+  );
+  const scope = { owner: { user: 'ada' }, scopes: ['w'], data: { shop: 7 } };
+  expect(await tools.executeWithContext('pass_on', {}, scope)).toMatchObject({ isError: false });
+  expect(seen).toEqual([scope, 'suspended']);
 });
 
 test('a run whose tools need scopes is refused if nothing provides scopes', async () => {

@@ -10,7 +10,7 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
-import { type CallScope, SCOPE } from '../../../core/contract/call.js';
+import { type CallScope, SCOPE, scopeFields } from '../../../core/contract/call.js';
 import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { Telemetry } from '../../../core/contract/telemetry.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
@@ -110,7 +110,7 @@ export async function rightsOf(request: McpRequest): Promise<CallerRights> {
     prepare(request, async () => {
       const scope = (await options.scope?.(request.caller)) ?? {};
       checkOptions(scope, SCOPE);
-      return { scope, principal: principalOf(options, request.context.http?.authInfo) };
+      return { scope: scopeFields(scope), principal: principalOf(options, request.context.http?.authInfo) };
     }),
   ]);
   return { tools, ...own };
