@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  Conversations,
   defineTool,
   type LLMProvider,
   type LoopEvent,
@@ -8,6 +9,7 @@ import {
   runToolLoop,
   streamToolLoop,
 } from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hi' }];
@@ -177,5 +179,42 @@ describe('fallback', () => {
       { type: 'request-retry', iteration: 1, model: 'm', delayMs: 0, error: expect.any(Error) },
       { type: 'request-retry', iteration: 1, model: 'n', delayMs: 0, error: expect.any(Error) },
     ]);
+  });
+});
+
+describe('an error that throws when it is read', () => {
+  const unreadable = () => {
+    throw new Error('unreadable');
+  };
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const errors = [
+    Object.defineProperty({}, 'message', { get: unreadable }),
+    Object.defineProperty(new Error('busy'), 'retryable', { get: unreadable }),
+    new Proxy({}, { get: unreadable }),
+    proxy,
+  ];
+
+  test.each(errors.map((_error, index) => [index]))('ends the run as failed (%i)', async (index) => {
+    const error = errors[index];
+    const provider: LLMProvider = {
+      chat: () => Promise.reject(error),
+      // biome-ignore lint/correctness/useYield: it fails before its first part
+      async *stream() {
+        throw error;
+      },
+    };
+    const failed = { status: 'failed', messages: hello, error: { name: 'ProviderFailed' } };
+    expect(await runToolLoop({ provider, model: 'm' }, hello)).toMatchObject(failed);
+    expect(await streamToolLoop({ provider, model: 'm' }, hello).result).toMatchObject(failed);
+    const config = { provider, model: 'm', fallback: [script({ content: 'Done.' })] };
+    expect(await runToolLoop(config, hello)).toMatchObject({ status: 'completed', content: 'Done.' });
+    const conversations = new Conversations({
+      store: new MemoryRunStore(),
+      config: { provider, model: 'm' },
+    });
+    await conversations.prompt('c1', 'Hi');
+    expect(await conversations.idle('c1')).toMatchObject({ status: 'idle', history: [{ number: 1 }] });
+    await conversations.close();
   });
 });

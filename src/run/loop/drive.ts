@@ -228,7 +228,12 @@ async function resumeCalls(
 
 /** The error of MCP that a tool has thrown instead of a result; known by its name, as a worker may lack the SDK. */
 export function mcpErrorOf({ error }: ToolResult): Error | undefined {
-  return [error, Object(error).cause].find((one) => Object(one).name === 'ProtocolError');
+  try {
+    return [error, Object(error).cause].find((one) => Object(one).name === 'ProtocolError');
+  } catch {
+    // An error that cannot be read.
+    return undefined;
+  }
 }
 
 /** A reply without calls ends the run. If it is empty, the model is asked again once. */

@@ -13,7 +13,7 @@ import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { unlessAborted } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord, plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { type Fields, isRecord, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
   answerOf,
   type HookAnswer,
@@ -272,8 +272,9 @@ async function askAgain(
       const { error } = reply;
       const { cause } = error;
       // A client with its own retries reports their number.
-      tries += isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
-      const delayMs = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
+      const { tries: made, ...wanted } = retryWanted(cause);
+      tries += typeof made === 'number' ? Math.max(1, made) : 1;
+      const delayMs = tries <= providerRetries ? waitBefore(tries, wanted) : undefined;
       if (delayMs === undefined) {
         if (run.failedOver === run.fallback.length) break;
         run.failedOver += 1;
@@ -438,15 +439,24 @@ const LONGEST_PAUSE_MS = 8_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /** Milliseconds until the same request may be retried; `undefined` if that would not help. */
-function waitBefore(tries: number, cause: unknown): number | undefined {
-  // Errors of the AI SDK have `isRetryable`.
-  if (!isRecord(cause) || !(cause.retryable ?? cause.isRetryable)) return undefined;
-  const { retryAfterMs } = cause;
+function waitBefore(tries: number, { isRetryable, retryAfterMs }: Fields): number | undefined {
+  if (!isRetryable) return undefined;
   if (typeof retryAfterMs === 'number' && retryAfterMs >= 0)
     return retryAfterMs <= LONGEST_RETRY_AFTER_MS ? retryAfterMs : undefined;
   const longest = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS);
   // Clients that failed together would retry together.
   return longest * (0.5 + Math.random() / 2);
+}
+
+/** What a provider's error states about retries; nothing if it cannot be read. */
+function retryWanted(cause: unknown): Fields {
+  try {
+    const { retryable, isRetryable, retryAfterMs, tries } = isRecord(cause) ? cause : {};
+    // Errors of the AI SDK have `isRetryable`.
+    return { isRetryable: retryable ?? isRetryable, retryAfterMs, tries };
+  } catch {
+    return {};
+  }
 }
 
 /** A request whose streamed parts are added to its trace. */

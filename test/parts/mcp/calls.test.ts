@@ -74,6 +74,16 @@ const registry = new ToolRegistry().register(
     },
   }),
   defineTool({
+    name: 'fail_unreadably',
+    description: 'Throws a value that throws when it is read',
+    execute() {
+      const unreadable = () => {
+        throw new Error('unreadable');
+      };
+      throw Object.defineProperties({}, { name: { get: unreadable }, message: { get: unreadable } });
+    },
+  }),
+  defineTool({
     name: 'later',
     description: 'Goes on',
     execute: (_args, context) => context.background(() => 'the end', 'begun'),
@@ -111,6 +121,13 @@ describe.each(Object.entries(ERAS))('a client of %s', (_era, options) => {
       "Validation failed for tool 'add':\n  - a: must be number\n  - b: is required",
     );
     expect(content).toEqual([{ type: 'text', text: told }]);
+  });
+
+  test('gets a result if the tool throws a value that cannot be read', async () => {
+    expect(await call('fail_unreadably')).toMatchObject({
+      isError: true,
+      content: [{ type: 'text', text: expect.stringContaining('an error that cannot be read was thrown') }],
+    });
   });
 
   test('gets a protocol error for an unknown tool', async () => {
