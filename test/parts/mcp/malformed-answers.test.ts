@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import type { Client } from '@modelcontextprotocol/client';
+import { Client, type JSONRPCMessage, type Transport } from '@modelcontextprotocol/client';
 import { ToolRegistry, type ToolResult } from 'toolwright';
 import { mcpTools } from 'toolwright/mcp';
 import { serve } from '../../setup/loopback.js';
@@ -14,30 +14,39 @@ afterEach(async () => {
   for (const one of closing.splice(0)) await one.close();
 });
 
+const tool = (name: string, others: object = {}) => ({ name, inputSchema: { type: 'object' }, ...others });
+
+const RESULTS = {
+  initialize: { protocolVersion: '2025-11-25', ...ABOUT },
+  'server/discover': { ...ENVELOPE, ...ABOUT, supportedVersions: ['2026-07-28'] },
+  'tools/list': { ...ENVELOPE, tools: [tool('one')] },
+};
+
+/** A server that returns the given results, by their methods. */
+const serving = (results: Readonly<Record<string, unknown>>) =>
+  serve(async (request, response) => {
+    const { id, method } = JSON.parse((await text(request)) || '{}');
+    if (id === undefined) return response.writeHead(request.method === 'POST' ? 202 : 405).end();
+    const answer = JSON.stringify({ jsonrpc: '2.0', id, result: results[method] });
+    return response.writeHead(200, { 'Content-Type': 'application/json' }).end(answer);
+  });
+
 /** A client of an HTTP server that returns the given tools and result, in either revision. */
 async function connectToLister(
   tools: readonly unknown[],
   options: object,
   result: object = {},
 ): Promise<Client> {
-  const results: Readonly<Record<string, object>> = {
-    initialize: { protocolVersion: '2025-11-25', ...ABOUT },
-    'server/discover': { ...ENVELOPE, ...ABOUT, supportedVersions: ['2026-07-28'] },
+  const server = await serving({
+    ...RESULTS,
     'tools/list': { ...ENVELOPE, tools },
     'tools/call': { resultType: 'complete', ...result },
-  };
-  const server = await serve(async (request, response) => {
-    const { id, method } = JSON.parse((await text(request)) || '{}');
-    if (id === undefined) return response.writeHead(request.method === 'POST' ? 202 : 405).end();
-    const answer = JSON.stringify({ jsonrpc: '2.0', id, result: results[method] });
-    return response.writeHead(200, { 'Content-Type': 'application/json' }).end(answer);
   });
   const client = await connectClient(new URL('/mcp', server.url), { options });
   closing.push(client, { close: () => server[Symbol.asyncDispose]() });
   return client;
 }
 
-const tool = (name: string, others: object = {}) => ({ name, inputSchema: { type: 'object' }, ...others });
 const namesOf = async (client: Client) => (await mcpTools(client)).map(({ name }) => name);
 
 describe.each(Object.entries(ERAS))('with a server of %s', (_era, options) => {
@@ -102,6 +111,45 @@ describe.each(Object.entries(ERAS))('with a server of %s', (_era, options) => {
     );
     expect(forLLM).not.toContain('invalid_');
   });
+});
+
+/** A transport of the application's own, which checks nothing. */
+class OwnTransport implements Transport {
+  onmessage?: (message: JSONRPCMessage) => void;
+  onclose?: () => void;
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  async start(): Promise<void> {}
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const response = await fetch(this.#url, { method: 'POST', body: JSON.stringify(message) });
+    if (response.status === 200) this.onmessage?.((await response.json()) as JSONRPCMessage);
+  }
+
+  async close(): Promise<void> {
+    this.onclose?.();
+  }
+}
+
+test.each(
+  Object.entries(ERAS).flatMap(([era, options]) =>
+    [null, 'text', [], 5].map((result) => [era, result, options] as const),
+  ),
+)('a result that is not an object fails the request (%s, %j)', async (_era, odd, options) => {
+  const results: Record<string, unknown> = { ...RESULTS, 'tools/call': odd };
+  await using server = await serving(results);
+  const client = new Client({ name: 'test', version: '1' }, options);
+  await client.connect(new OwnTransport(server.url));
+  const tools = await mcpTools(client);
+  const called = await new ToolRegistry().register(...tools).execute('one', {});
+  expect(called.forLLM).toMatch(/The tool ran, but the response of its server is not valid MCP/);
+  results['tools/list'] = odd;
+  await expect(mcpTools(client)).rejects.toThrow('its result is not an object');
+  await client.close();
 });
 
 test('a tool that declares an invalid header is left out, also in a list with invalid tools', async () => {

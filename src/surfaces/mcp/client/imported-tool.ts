@@ -112,6 +112,11 @@ function adaptMessages(client: Client): void {
   transport.onmessage = (message, extra) => {
     if (!('result' in message)) return onmessage?.(message, extra);
     let { result } = message;
+    // Only transports of the SDK check this. The SDK ignores such a response, so that its request would never end.
+    if (!isRecord(result)) {
+      const { jsonrpc, id } = message;
+      return onmessage?.({ jsonrpc, id, error: NO_RESULT }, extra);
+    }
     if (isOfTasks && Array.isArray(result.tools)) {
       const tools = result.tools.filter((tool) => isReadable(tool) && tool.name !== '');
       result = { ...result, tools };
@@ -305,7 +310,9 @@ function sendCall(
     const call = (answered: object) =>
       connected.callTool({ ...params, ...answered }, sending).catch((cause) => {
         // The SDK's own error contains its complete check.
-        throw isRecord(cause) && cause.code === INVALID_RESULT ? new Error(UNREADABLE, { cause }) : cause;
+        throw isRecord(cause) && [cause.code, cause.data].includes(INVALID_RESULT)
+          ? new Error(UNREADABLE, { cause })
+          : cause;
       });
     return questions === undefined ? call({}) : questions.complete(context, call);
   };
@@ -440,6 +447,11 @@ const TYPE = /^[\w./-]{1,40}$/;
 
 /** The SDK's code for a response that is no result of its request. */
 const INVALID_RESULT = 'INVALID_RESULT';
+const NO_RESULT = {
+  code: ProtocolErrorCode.InternalError,
+  message: 'The response of the server is not valid MCP: its result is not an object.',
+  data: INVALID_RESULT,
+};
 const UNREADABLE =
   'The tool ran, but the response of its server is not valid MCP and was lost. Find out what the call did before you repeat it.';
 
