@@ -222,7 +222,8 @@ async function keptVersion(database: Pick<PostgresPool, 'query'>, schema: string
   const table = `${schema}.migrations`;
   const { rows } = await database.query({ text: 'SELECT to_regclass($1) AS found', values: [table] });
   if (rows[0]?.found === null) return 0;
-  const { rows: versions } = await database.query({ text: `SELECT max(version) AS version FROM ${table}` });
+  const text = `SELECT max(version) AS version FROM ${table}`;
+  const { rows: versions } = await database.query({ text, types: TYPES });
   return Number(versions[0]?.version ?? 0);
 }
 
@@ -252,7 +253,7 @@ async function inTransaction<Value>(
  * two of them that change the same row at the same time would fail.
  */
 async function needsTransactions(pool: PostgresPool): Promise<boolean> {
-  const { rows } = await pool.query({ text: 'SHOW transaction_isolation' });
+  const { rows } = await pool.query({ text: 'SHOW transaction_isolation', types: TYPES });
   return /^(repeatable read|serializable)$/.test(String(rows[0]?.transaction_isolation));
 }
 
@@ -283,7 +284,16 @@ export interface PostgresQuery {
   readonly values?: unknown[];
   /** Milliseconds until the client stops waiting for the result. */
   readonly query_timeout?: number;
+  /** Returns the parser of a type by its oid. */
+  readonly types?: { readonly getTypeParser: (oid: number) => (text: string) => unknown };
 }
+
+const BOOLEAN = 16;
+
+/** Texts, except for booleans: applications change the parsers of `pg` for all queries (`pg.types.setTypeParser`). */
+const TYPES: PostgresQuery['types'] = {
+  getTypeParser: (oid) => (oid === BOOLEAN ? (text) => text === 't' : (text) => text),
+};
 
 /** The result of a statement. */
 export interface PostgresRows {
@@ -570,7 +580,8 @@ export class Database implements SqlDriver {
     // Prepared statements belong to the connection, which several schemas may share.
     const name = `${this.#schema}.${statement.name}`;
     const text = this.#textOf(statement);
-    const { rows, rowCount } = await connection.query({ name, text, values: [...values], ...limit });
+    const query = { name, text, values: [...values], types: TYPES, ...limit };
+    const { rows, rowCount } = await connection.query(query);
     return { rows, count: rowCount ?? 0, isRepeated: false };
   }
 

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { RunEntry } from 'toolwright';
-import { InvalidOptionsError, runToolLoop } from 'toolwright';
+import { Conversations, InvalidOptionsError, runToolLoop } from 'toolwright';
 import { PostgresConversationStore, type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -475,6 +475,36 @@ describePostgres('with PostgreSQL', (service) => {
         await pool.end();
       },
     );
+
+    test('reads its rows correctly, whatever parsers of types the application has set', async () => {
+      const types = [16, 20, 23, 25, 114, 1184, 2950, 3802];
+      const parsers = types.map((type) => pg.types.getTypeParser(type));
+      for (const type of types) pg.types.setTypeParser(type, (text) => ({ text }));
+      const pool = new pg.Pool({ connectionString: service.url, max: 3 });
+      try {
+        const schema = schemas.newSchema();
+        await open({ connectionString: undefined, pool, schema }).migrate();
+        await using store = open({ connectionString: undefined, pool, schema });
+        const provider = new ScriptedProvider([{ content: 'Done.' }]);
+        const conversations = new Conversations({ store, config: { provider, model: 'm', tools: [] } });
+        await conversations.prompt('c', 'Hi');
+        await conversations.idle('c');
+        await conversations.close();
+        expect(await store.read('c.1')).toMatchObject({ status: 'ended', generation: 1 });
+        expect(await store.conversations.read('c')).toMatchObject({
+          turns: 1,
+          isHeld: false,
+          messages: [{}, {}],
+        });
+        await store.begin(lease('a'), runCheckpoint('r'));
+        expect(await store.seize({ ...lease('b'), from: 'nobody' })).toEqual({ status: 'taken' });
+        const job = { id: 'j', tool: 't' } as never;
+        expect([await store.jobs.addJob(job, {}), await store.jobs.addJob(job, {})]).toEqual([true, false]);
+      } finally {
+        types.map((type, index) => pg.types.setTypeParser(type, parsers[index] as never));
+        await pool.end();
+      }
+    });
 
     test('can share it between several schemas', async () => {
       const pool = new pg.Pool({ connectionString: service.url, max: 2 });
