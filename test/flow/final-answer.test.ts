@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  agentAsTool,
   defineTool,
   type JsonSchema,
   type LLMProvider,
@@ -109,6 +110,63 @@ describe('output, with a model without response format', () => {
     const state = JSON.parse(JSON.stringify(run.state));
     const resumed = await resumeToolLoop({ ...config, provider: script() }, state, answers);
     expect(resumed).toMatchObject({ status: 'completed', output: answer });
+  });
+
+  describe('the output has the transforms of its schema:', () => {
+    const dated = z.object({
+      at: z.iso.datetime().transform((text) => new Date(text)),
+      cents: z.string().transform((text) => BigInt(text)),
+      kind: z.string().trim().default('day'),
+    });
+    const sent = { at: '2026-01-31T09:30:00Z', cents: '5', kind: ' hour' };
+    const wanted = { at: new Date(sent.at), cents: 5n, kind: 'hour' };
+
+    test('of a run, also one that was suspended beside its answer', async () => {
+      const config = { model: 'm', tools: [ask], output: dated };
+      const run = await runToolLoop({ ...config, provider: script(calls(sent)) }, hello);
+      expect(run).toMatchObject({ status: 'completed', output: wanted, content: JSON.stringify(sent) });
+      const at: Date | undefined = run.output?.at;
+      expect(at?.getUTCFullYear()).toBe(2026);
+      const text = await runToolLoop(
+        { ...config, provider: script({ content: JSON.stringify(sent) }) },
+        hello,
+      );
+      expect(text.output).toEqual(wanted);
+      const suspended = await runToolLoop({ ...config, provider: script(calls(sent, 'ask')) }, hello);
+      const answers = (suspended.pending ?? []).map(({ id }) => ({ id, approved: true }));
+      const state = JSON.parse(JSON.stringify(suspended.state));
+      expect((await resumeToolLoop({ ...config, provider: script() }, state, answers)).output).toEqual(
+        wanted,
+      );
+    });
+
+    test('an agent that is a tool returns its JSON', async () => {
+      const agent = agentAsTool({
+        ...{ name: 'weather', description: 'Asks for the weather', model: 'm', tools: [], output: dated },
+        provider: script(calls(sent)),
+      });
+      const call = { toolCalls: [{ name: 'weather', arguments: { task: 'x' } }] };
+      const provider = script(call, { content: 'Done.' });
+      const run = await runToolLoop({ provider, model: 'm', tools: [agent] }, hello);
+      const json = '{"at":"2026-01-31T09:30:00.000Z","cents":"5","kind":"hour"}';
+      expect(run.toolCalls[0]?.result.forLLM).toBe(json);
+    });
+
+    test('a transform that throws is a failed run', async () => {
+      const throwing = z.object({
+        place: z.string().transform(() => {
+          throw new Error('no map');
+        }),
+      });
+      const provider = script(
+        calls({ place: 'Bern' }),
+        { content: '{"place":"Bern"}' },
+        { content: '{"place":"Bern"}' },
+      );
+      const run = await runToolLoop({ provider, model: 'm', output: throwing, maxRetries: 1 }, hello);
+      expect(run).toMatchObject({ status: 'failed' });
+      expect(run.error?.message).toContain('no map');
+    });
   });
 
   test('a schema that is not an object schema is rejected', async () => {

@@ -195,7 +195,9 @@ function storedOf(event: LoopEvent): StoredRunEvent {
 
 /** The outcome of a run, without its history, which is in the conversation. */
 export function outcomeJson(result: RunOutcome): StoredOutcome {
-  const { status, content, output, iterations, usage, spent, pending, error: given } = result;
+  const { status, content, iterations, usage, spent, pending, error: given } = result;
   const error = given === undefined ? undefined : errorJson(given);
+  // It may have values that JSON cannot represent.
+  const output = plainJson(result.output);
   return plainJson({ status, content, output, iterations, usage, spent, pending, error }) as StoredOutcome;
 }

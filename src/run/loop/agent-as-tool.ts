@@ -7,7 +7,7 @@ import type { ToolContext } from '../../core/contract/tool-context.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { cached } from '../../core/kernel/cached.js';
-import { withoutUndefined } from '../../core/kernel/json.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
   ANY_VALUE,
   COUNT,
@@ -245,5 +245,6 @@ function resultOf(name: string, run: ToolLoopResult): ToolResult {
     );
     return new ToolResult({ ...failed, details });
   }
-  return new ToolResult({ forLLM: output === undefined ? content : JSON.stringify(output), details });
+  const json = plainJson(output);
+  return new ToolResult({ forLLM: json === undefined ? content : JSON.stringify(json), details });
 }

@@ -90,7 +90,9 @@ export class ChildRuns {
       this.#others?.delete(state.runId);
       return;
     }
-    const { status, content, output, iterations, usage, messages, error } = result;
+    const { status, content, iterations, usage, messages, error } = result;
+    // It may have values that JSON cannot represent.
+    const output = plainJson(result.output);
     const toolCalls = result.toolCalls.map((record) => ({ ...record, result: storedResult(record.result) }));
     const failed = error && { name: error.name, message: error.message };
     const plain = { status, content, output, iterations, usage, messages, toolCalls, error: failed };

@@ -114,6 +114,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
       unfollow?.();
     }
   }
+  if (run.output !== undefined) end = await run.output.parsed(end);
   try {
     if (run.budget !== undefined) await run.budget.close();
   } catch (error) {

@@ -121,6 +121,17 @@ export class FinalAnswer {
     return undefined;
   }
 
+  /** The end with the answer as the schema outputs it, with its transforms. */
+  async parsed(end: LoopEnd): Promise<LoopEnd> {
+    if (end.output === undefined) return end;
+    try {
+      const hydrated = await this.#tool.hydrate?.(end.output as JsonObject);
+      return hydrated?.ok ? { ...end, output: hydrated.value } : end;
+    } catch (cause) {
+      return { status: 'failed', content: end.content, error: noAnswer(errorMessage(cause)) };
+    }
+  }
+
   async #call(id: string, args: ToolCall['arguments']): Promise<CallRecord> {
     return (await this.#registry.invoke({ id, name: FINAL_ANSWER, arguments: args })).record;
   }
