@@ -201,8 +201,11 @@ export type ClaimOutcome =
 
 /**
  * Stores suspended runs; a store that also stores running and ended runs is a `CheckpointStore`. Every method is
- * atomic, also between processes; methods may be synchronous. Callers have validated the ids. A run retries its writes
- * that fail until its lease ends, unless the error has `retryable: false`.
+ * atomic, also between processes; methods may be synchronous. Callers have validated the ids.
+ *
+ * If a write throws, it is repeated with the same arguments until the lease ends, unless the error has
+ * `retryable: false`. If the first attempt was written although it failed (its response was lost), the repeated one
+ * must change nothing and succeed.
  *
  * A stored run is free, or claimed until the lease ends. A claim is valid until its holder ends it, or until another
  * process claims the run after the lease has expired. If no other process has claimed the run, an expired claim is

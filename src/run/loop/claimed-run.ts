@@ -83,7 +83,8 @@ export class ClaimedRun {
 
   /**
    * Writes, and retries if the store fails, for as long as the lease, unless the error is not `retryable`. If that
-   * fails, or if another process has the run, it throws, and the run is lost. `wasDone`: whether a refused write was done although it had seemed to fail.
+   * fails, or if another process has the run, it throws, and the run is lost. `wasDone`: whether a refused write had
+   * been done although it seemed to fail.
    */
   async write(write: ClaimedWrite, wasDone?: () => Promise<boolean>): Promise<void> {
     const since = performance.now();
