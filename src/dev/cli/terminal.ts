@@ -438,11 +438,8 @@ export class TerminalTalk {
   /** Runs until the input ends or the user exits; returns whether the last turn was completed. */
   async talk(): Promise<boolean> {
     const { conversations, id, greeting, prompt } = this.#parts;
-    // Ctrl-C aborts the running turn; without a turn, it ends the command.
     const unfollow = this.#terminal.onInterrupt(() => {
-      if (this.#isInTurn && !this.#hasEnded)
-        conversations.abort(id).catch((error: unknown) => this.#terminal.fault(error));
-      else this.#terminal.close();
+      this.#interrupt().catch((error: unknown) => this.#terminal.fault(error));
     });
     report(this.#parts.environment, greeting);
     const showing = this.#showAll();
@@ -469,6 +466,17 @@ export class TerminalTalk {
       this.#leaving.abort();
       await showing;
     }
+  }
+
+  /** Ctrl-C aborts the running turn; without a turn, it ends the command. */
+  async #interrupt(): Promise<void> {
+    const { conversations, id } = this.#parts;
+    if (this.#isInTurn && !this.#hasEnded) {
+      if (await conversations.abort(id)) return;
+      // The prompt waits for its turn; otherwise the turn has ended, and its end is not shown yet.
+      if ((await conversations.snapshot(id))?.status === 'running') return;
+    }
+    this.#terminal.close();
   }
 
   /** Shows events that are newer than the opening of the talk. */

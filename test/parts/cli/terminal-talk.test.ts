@@ -1,6 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from '@jest/globals';
-import { type Conversations, ToolRegistry } from 'toolwright';
+import { Conversations, type EventsOptions, ToolRegistry } from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
 import { TerminalTalk } from '../../../src/dev/cli/terminal.js';
 
 test('Ctrl-C after the end of the turn ends the command, even before the prompt is shown', async () => {
@@ -76,4 +78,43 @@ test('Ctrl-C aborts a turn that began right after the turn of the prompt', async
   }).talk();
   input.end('Hello\n');
   expect(await talk).toBe(false);
+});
+
+test('Ctrl-C ends the command if the turn has ended, but its end is not shown yet', async () => {
+  const provider = new ScriptedProvider([{ content: 'Hello!' }]);
+  const turns = new Conversations({ store: new MemoryRunStore(), config: { provider, model: 'm' } });
+  const aborts: Promise<boolean>[] = [];
+  const conversations = {
+    snapshot: (id: string) => turns.snapshot(id),
+    idle: (id: string) => turns.idle(id),
+    abort: (id: string) => {
+      const abort = turns.abort(id);
+      aborts.push(abort);
+      return abort;
+    },
+    async *events(id: string, options: EventsOptions) {
+      for await (const numbered of turns.events(id, options)) {
+        if (numbered.event.type === 'turn-end') {
+          await turns.idle(id);
+          process.emit('SIGINT');
+        }
+        yield numbered;
+      }
+    },
+  };
+  const input = new PassThrough();
+  const talk = new TerminalTalk({
+    id: 'c',
+    conversations: conversations as unknown as Conversations,
+    environment: { folder: '.', input, isTerminal: false, out: () => {}, error: () => {} },
+    greeting: '',
+    registry: new ToolRegistry(),
+    isAnswered: false,
+    prompt: (text) => turns.prompt('c', text),
+  }).talk();
+  input.write('Hello\n');
+  // The input stays open, so only Ctrl-C ends the command.
+  expect(await talk).toBe(true);
+  expect(await Promise.all(aborts)).toEqual([false]);
+  await turns.close();
 });
