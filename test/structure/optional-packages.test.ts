@@ -1,5 +1,7 @@
+import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { readManifest } from './repository.js';
+import { entryPoints } from './entry-points.js';
+import { readManifest, readText } from './repository.js';
 import { packageImports, readSource, sourceFiles } from './source-files.js';
 
 /** The only files that may import each third-party package. */
@@ -78,6 +80,26 @@ test('every dependency and peer dependency is imported by the sources', () => {
   const imported = new Set(sourceFiles().flatMap(packageImports));
   const unused = Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !imported.has(name));
   expect(unused).toEqual([]);
+});
+
+test('docs/reference/entry-points.md lists the optional packages of each entry point', () => {
+  const optional = Object.keys(readManifest().peerDependencies ?? {});
+  const rows = readText('docs/reference/entry-points.md').match(/^\| `toolwright.*$/gm) ?? [];
+  const listed = rows.map((row) => {
+    const [, names = '', , packages = ''] = row.split('|');
+    return { names, packages: optional.filter((name) => packages.includes(`\`${name}\``)) };
+  });
+  const wrong = entryPoints()
+    .filter(({ name }) => name !== 'toolwright')
+    .flatMap(({ name, path }) => {
+      const own = sourceFiles().filter((file) => file.path.startsWith(`${posix.dirname(path)}/`));
+      const needed = new Set(own.flatMap(packageImports).filter((imported) => optional.includes(imported)));
+      const row = listed.find(({ names }) => names.includes(`\`${name}\``));
+      const missing = [...needed].filter((imported) => !row?.packages.includes(imported));
+      return missing.length === 0 && row !== undefined ? [] : [`${name}: ${missing}`];
+    });
+  expect(wrong).toEqual([]);
+  expect(listed.flatMap(({ packages }) => packages).sort()).toEqual(optional.sort());
 });
 
 test('sideEffects lists every entry point that loads reflect-metadata', () => {

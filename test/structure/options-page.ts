@@ -54,6 +54,9 @@ const EXCLUDED = new Set([
 const INCLUDED = new Set([
   'BudgetLimits',
   'CallScope',
+  'ChatSettings',
+  'ConversationSettings',
+  'InspectorSettings',
   'McpApp',
   'McpAuth',
   'McpServerSettings',

@@ -7,6 +7,8 @@ export { type ToolCallInfo, type ToolContextType, toolCallOf } from './calls.js'
 export type {
   AnswerOptions,
   ChatSettings,
+  ConversationSettings,
+  InspectorSettings,
   OwnedRun,
   OwnerScope,
   RunConfig,

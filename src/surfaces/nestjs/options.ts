@@ -99,7 +99,7 @@ export interface ToolwrightModuleOptions
 }
 
 /** Settings of an application's inspector. */
-interface InspectorSettings
+export interface InspectorSettings
   extends Pick<
       InspectorOptions,
       'token' | 'allowedHosts' | 'allowInProduction' | 'tests' | 'recordings' | 'answeredBy'
@@ -107,14 +107,14 @@ interface InspectorSettings
     ListenOptions {}
 
 /** The options of `Conversations` that a Nest application may set. */
-interface ConversationSettings
+export interface ConversationSettings
   extends Pick<ConversationsOptions, 'maxConcurrency' | 'pollMs'>,
     Pick<ConversationsConfig, 'systemPrompt'> {}
 
 const { tools: _1, signal: _2, provider: _3, model: _4, ...LOOP } = LOOP_RULES;
 
 /** Settings of an application's chats. Their owner comes from `owner` of the module's options. */
-export type ChatSettings = Omit<ChatOptions, 'authenticate' | 'mayAnswer' | 'logger'>;
+export interface ChatSettings extends Omit<ChatOptions, 'authenticate' | 'mayAnswer' | 'logger'> {}
 
 const { authenticate: _5, logger: _6, mayAnswer: _7, ...CHAT } = CHAT_RULES;
 
