@@ -257,8 +257,8 @@ export interface RunJobsOptions {
   /** Decides about every job, in addition to the registry's policy: both must allow it. */
   readonly policy?: ToolPolicy;
   /**
-   * Receives every result once; after a crash, possibly again. If it throws or rejects, the engine delivers the job
-   * again.
+   * Receives the result of every job that was done here, once; after a crash, possibly again. If it throws or rejects,
+   * the engine delivers the job again while it has attempts left; the work is not repeated.
    */
   readonly onAsyncResult?: (completion: JobCompletion) => unknown;
   readonly logger?: Logger;

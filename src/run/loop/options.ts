@@ -268,7 +268,7 @@ export interface ToolLoopConfig {
   readonly telemetry?: Telemetry;
   /** The agent's name in traces and metrics: `invoke_agent billing`. */
   readonly agentName?: string;
-  /** Receives completions of started work. If set, such tools answer immediately. */
+  /** Receives completions of started work while this process lives. If set, such tools answer immediately. */
   readonly onAsyncResult?: AsyncCallback;
   /** The queue of work that tools start; default: the registry's. */
   readonly tasks?: TaskQueue;
