@@ -12,6 +12,7 @@ import type { FinishReason } from '../../core/contract/llm-provider.js';
 import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { notRetryable } from '../../core/errors/store-checks.js';
 import { closeWithin, OnFirstUse } from '../../core/kernel/async.js';
+import { cached } from '../../core/kernel/cached.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { Listeners } from '../../core/kernel/listeners.js';
 import {
@@ -45,32 +46,37 @@ const FIRST_LISTENING_PAUSE_MS = 50;
 
 const LONGEST_LISTENING_PAUSE_MS = 5_000;
 
-/** Receives the notifications of a channel (`LISTEN`) over a dedicated connection, while there are subscribers. */
+/**
+ * Receives notifications (`LISTEN`) over one connection while there are subscribers. All stores of a pool share it:
+ * with a connection each, several stores could occupy the whole pool, so that statements would wait forever.
+ */
 class Listener {
-  /** They receive `undefined` when the connection is (re-)established: notifications may have been lost before. */
-  readonly #listeners = new Listeners<string | undefined>();
+  /** By channel. They receive `undefined` when notifications may have been lost: after each `LISTEN`. */
+  readonly #channels = new Map<string, Listeners<string | undefined>>();
   #connection: Promise<PostgresClient | undefined> | undefined;
   #pauseMs = FIRST_LISTENING_PAUSE_MS;
   #timer: NodeJS.Timeout | undefined;
-  #isClosed = false;
 
-  constructor(
-    private readonly database: Pick<PostgresPool, 'connect'>,
-    private readonly channel: string,
-  ) {}
+  constructor(private readonly pool: PostgresPool & { readonly ending?: boolean }) {}
 
-  add(listener: (payload: string | undefined) => void): () => void {
-    const remove = this.#listeners.add(listener);
-    this.#connection ??= this.#connect();
-    return () => {
+  /** Returns a function that removes the listener, and resolves when the connection is closed if it was the last. */
+  add(channel: string, listener: (payload: string | undefined) => void): () => Promise<void> {
+    const isNew = !this.#channels.has(channel);
+    const listeners = cached(this.#channels, channel, () => new Listeners());
+    const remove = listeners.add(listener);
+    if (this.#connection === undefined) this.#connection = this.#connect();
+    else if (isNew)
+      void this.#connection.then((client) => client && this.#listen(client, channel)).catch(() => {});
+    return async () => {
       remove();
-      if (this.#listeners.size === 0) void this.#disconnect();
+      if (listeners.size === 0 && this.#channels.get(channel) === listeners) this.#channels.delete(channel);
+      if (this.#channels.size === 0) await this.#disconnect();
     };
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#disconnect();
+  async #listen(client: PostgresClient, channel: string): Promise<void> {
+    await client.query({ text: `LISTEN "${channel}"` });
+    this.#channels.get(channel)?.notify(undefined);
   }
 
   async #connect(): Promise<PostgresClient | undefined> {
@@ -81,7 +87,7 @@ class Listener {
       isLost = true;
       client?.release(true);
       this.#connection = undefined;
-      if (this.#isClosed || this.#listeners.size === 0) return;
+      if (this.pool.ending || this.#channels.size === 0) return;
       // The timer keeps the process alive, as a connection does.
       this.#timer = setTimeout(() => {
         this.#connection ??= this.#connect();
@@ -89,15 +95,12 @@ class Listener {
       this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_LISTENING_PAUSE_MS);
     };
     try {
-      client = await this.database.connect();
-      client.on('notification', ({ channel, payload = '' }) => {
-        if (channel === this.channel) this.#listeners.notify(payload);
-      });
+      client = await connectionOf(this.pool);
+      client.on('notification', ({ channel, payload = '' }) => this.#channels.get(channel)?.notify(payload));
       client.on('error', lose);
-      await client.query({ text: `LISTEN "${this.channel}"` });
+      // Also channels that are added meanwhile.
+      for (const channel of this.#channels.keys()) await this.#listen(client, channel);
       this.#pauseMs = FIRST_LISTENING_PAUSE_MS;
-      // Also for subscribers that were added before the connection was ready.
-      this.#listeners.notify(undefined);
       return client;
     } catch {
       lose();
@@ -113,6 +116,8 @@ class Listener {
     (await connection)?.release(true);
   }
 }
+
+const LISTENERS = new WeakMap<PostgresPool, Listener>();
 
 const TABLES = tables({
   id: 'text COLLATE "C" NOT NULL',
@@ -434,7 +439,8 @@ export class Database implements SqlDriver {
   /** The channel on which all processes receive changes of conversations. */
   readonly #channel: string;
   readonly #texts = new Map<string, string>();
-  readonly #listener: Listener;
+  /** Each ends a subscription. */
+  readonly #watches = new Set<() => Promise<void>>();
   readonly #pool: PostgresPool;
   readonly #ownPool: pg.Pool | undefined;
   readonly #connections = new OwnConnections();
@@ -454,7 +460,6 @@ export class Database implements SqlDriver {
     const { statementTimeoutMs = 10_000, reconnectMs = 5_000 } = options;
     this.#schema = schema;
     this.#channel = `${schema}.fleet_conversations`;
-    this.#listener = new Listener(this, this.#channel);
     this.#timeoutMs = statementTimeoutMs;
     this.#reconnectMs = reconnectMs;
     if (pool !== undefined) this.#pool = pool;
@@ -541,26 +546,23 @@ export class Database implements SqlDriver {
   }
 
   watch(listener: (news: ConversationNews) => void): () => void {
-    return this.#listener.add((payload) => {
+    const shared = cached(LISTENERS, this.#pool, (pool) => new Listener(pool));
+    const unwatch = shared.add(this.#channel, (payload) => {
       const [, about, conversationId = ''] = /^(inbox|events) (.*)$/s.exec(payload ?? '') ?? [];
       listener(
         about === undefined ? { about: 'missed' } : { about: about as 'inbox' | 'events', conversationId },
       );
     });
-  }
-
-  async connect(): Promise<PostgresClient> {
-    await this.migrate();
-    try {
-      return await connectionOf(this.#pool);
-    } catch (error) {
-      throw explained(error, this.#place, this.#schema);
-    }
+    this.#watches.add(unwatch);
+    return () => {
+      this.#watches.delete(unwatch);
+      void unwatch();
+    };
   }
 
   /** Ends the pool, unless the application owns it, and stops notifications. */
   async close(): Promise<void> {
-    await this.#listener.close();
+    await Promise.all(Array.from(this.#watches, (unwatch) => unwatch()));
     if (this.#ownPool !== undefined && !this.#ownPool.ending) await this.#ownPool.end();
   }
 

@@ -59,6 +59,35 @@ describePostgres('conversations in PostgreSQL', (service) => {
     end();
   });
 
+  test('PostgresRunStore: stores that share a pool share one connection for notifications', async () => {
+    const pool = new pg.Pool({ connectionString: service.url, max: 2 });
+    const provider = new ScriptedProvider(['a', 'b', 'c', 'd'].map((content) => ({ content })));
+    const [schema, ...others] = [1, 2, 3].map(() => schemas.newSchema());
+    // Two of them also share the channel.
+    const stores = [schema, schema, ...others].map((schema) => new PostgresRunStore({ pool, schema }));
+    const opened = stores.map((store) => new Conversations({ store, config: { provider, model: 'm' } }));
+    const take = async (index: number, key: string) => {
+      await opened[index]?.prompt(`c${index}`, 'Hi', { key });
+      return (await opened[index]?.idle(`c${index}`))?.status;
+    };
+    expect(await Promise.all(stores.map((_, index) => take(index, '1')))).toEqual(Array(4).fill('idle'));
+    // The notifications of the others continue.
+    await opened[0]?.close();
+    await stores[0]?.close();
+    const news = Promise.withResolvers<ConversationNews>();
+    const end = stores[1]?.conversations.watch(
+      (given) => given.conversationId === 'x' && news.resolve(given),
+    );
+    const content = { kind: 'prompt', content: 'Hi' } as const;
+    await stores[0]?.conversations.enter({ conversationId: 'x', key: '1', content });
+    expect(await news.promise).toEqual({ about: 'inbox', conversationId: 'x' });
+    end?.();
+    for (const conversations of opened.slice(1)) await conversations.close();
+    for (const store of stores.slice(1)) await store.close();
+    expect(pool.idleCount).toBe(pool.totalCount);
+    await pool.end();
+  });
+
   test('Conversations: a wait continues after its notifications were lost with the connection', async () => {
     const schema = schemas.newSchema();
     await using proxy = await LosingProxy.before(service.url);

@@ -517,6 +517,10 @@ describePostgres('with PostgreSQL', (service) => {
   });
 
   describe('PostgresRunStore and processes', () => {
+    test('a closed store that is watched does not keep its process alive', async () => {
+      expect(await askProcess('watch')).toMatchObject({ clock: expect.any(Number) });
+    });
+
     test('end leases by the clock of the server, whatever clock a process has', async () => {
       const schema = schemas.newSchema();
       await using store = open({ schema });

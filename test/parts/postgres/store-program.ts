@@ -11,6 +11,11 @@ while (performance.timeOrigin + performance.now() < Number(at));
 
 async function work(): Promise<unknown> {
   if (what === 'migrate') return store.migrate();
+  if (what === 'watch') {
+    store.conversations.watch(() => {});
+    await store.close();
+    return store.conversations.watch(() => {});
+  }
   if (what === 'claimLost') return store.claimLost(lease);
   if (what === 'claim') return store.claim({ ...lease, runId: 'suspended' });
   const progress = {
