@@ -192,19 +192,26 @@ describe('checkpoint', () => {
     expect(config.store.read('r')).toMatchObject({ status: 'running', entries: [] });
   });
 
-  test('does not retry a write whose error is not retryable', async () => {
-    const config = kept([done]);
-    let tries = 0;
-    const store = storeWith(config.store, 'begin', () => {
-      tries += 1;
-      throw Object.assign(new Error('permission denied'), { retryable: false });
-    });
-    await expect(runToolLoop({ ...config, store }, messages)).rejects.toMatchObject({
-      name: 'RunStoreFailed',
-      message: expect.stringContaining('permission denied'),
-    });
-    expect(tries).toBe(1);
-  });
+  test.each(['begin', 'append', 'end', 'release'] as const)(
+    'does not retry a failure of the store in %s that is not retryable, and logs it once',
+    async (name) => {
+      const config = kept(name === 'release' ? [calls('order')] : [calls('add'), done]);
+      let tries = 0;
+      const store = storeWith(config.store, name, () => {
+        tries += 1;
+        throw Object.assign(new Error('permission denied'), { retryable: false });
+      });
+      const logged: string[] = [];
+      const logger = { debug() {}, info() {}, warn() {}, error: (line: string) => void logged.push(line) };
+      const message = "The store could not save run 'r': permission denied";
+      await expect(runToolLoop({ ...config, store, logger }, messages)).rejects.toMatchObject({
+        name: 'RunStoreFailed',
+        message,
+      });
+      expect(tries).toBe(1);
+      expect(logged).toEqual(name === 'release' ? [`Run failed: ${message}`] : []);
+    },
+  );
 
   test.each(['begin', 'append', 'end', 'release'] as const)(
     'logs a failure of the store in %s, and retries',

@@ -174,9 +174,7 @@ class StepCheckpointer implements Checkpointer {
         });
       return result;
     } catch (cause) {
-      const what = state === undefined ? 'end' : 'suspended state';
-      const failed = { ...result, error: storeFailed(`The ${what} of the run could not be saved`, cause) };
-      return state === undefined ? failed : { ...failed, status: 'failed' };
+      return { ...result, error: cause as Error, status: state === undefined ? status : 'failed' };
     } finally {
       this.#claimed.leave();
     }
