@@ -612,7 +612,7 @@ function jsonForm(value: unknown): unknown {
   }
 }
 
-const PARAM = optionTable<Omit<ParamOptions, keyof SchemaConstraints>>(
+const PARAM = optionTable<Omit<ParamOptions, keyof SchemaConstraints> & Pick<ParamOptions, 'pattern'>>(
   '@Param',
   {
     ...Object.fromEntries([...KEYWORDS].map(([keyword, { takes }]) => [keyword, KEYWORD_RULES[takes]])),
@@ -626,6 +626,8 @@ const PARAM = optionTable<Omit<ParamOptions, keyof SchemaConstraints>>(
     default: ANY_VALUE,
     additionalProperties: ANY_VALUE,
     schema: ANY_VALUE,
+    // Its syntax is checked with the schema, so that all faults of the method are reported together.
+    pattern: { ...KEYWORD_RULES['a pattern'], accepts: TEXT.accepts },
   },
   {
     optional: 'required: false',
