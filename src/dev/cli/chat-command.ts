@@ -3,8 +3,9 @@ import { withoutUndefined } from '../../core/kernel/json.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
 import { MemoryRunStore } from '../../durable/stores/index.js';
 import { notesOf, storedResult } from '../../run/call/result-text.js';
-import { Conversation } from '../../run/conversation/conversation.js';
 import { Conversations } from '../../run/conversation/conversations.js';
+import type { ToolLoopStream } from '../../run/loop/events.js';
+import { streamResumedToolLoop, streamToolLoop } from '../../run/loop/run.js';
 import { type Command, FLAG, parseLine, readLine, report, STRING, UserFault } from './command.js';
 import { jsonObject, requiredRegistry, scopeOfModule, settingsOfModule, withModule } from './open-module.js';
 import { canAnswer, Terminal, TerminalTalk } from './terminal.js';
@@ -70,23 +71,24 @@ export const callCommand: Command = async (args, environment) => {
       chat: async () => replies.shift() ?? { content: 'Done.', toolCalls: [], finishReason: 'stop' },
     };
     const scope = await scopeOfModule(module, data);
-    const conversation = new Conversation({ provider, model: 'command line', tools, scope });
+    const config = { provider, model: 'command line', tools };
+    const terminal = new Terminal(environment);
+    const ended = async (stream: ToolLoopStream) => {
+      for await (const event of stream) if (event.type === 'call-progress') terminal.show(event);
+      return stream.result;
+    };
     try {
-      const terminal = new Terminal(environment);
-      conversation.subscribe((event) => {
-        if (event.type === 'call-progress') terminal.show(event);
-      });
-      let run = await conversation.prompt('Make the call.');
+      let run = await ended(streamToolLoop(config, [{ role: 'user', content: 'Make the call.' }], scope));
       while (run.status === 'suspended') {
-        const { approved = [], asked = [] } = Object.groupBy(conversation.pending, ({ kind }) =>
+        const { approved = [], asked = [] } = Object.groupBy(run.pending ?? [], ({ kind }) =>
           values.yes && kind === 'approval' ? 'approved' : 'asked',
         );
         const answered = await terminal.askAll(asked);
         if (answered === undefined)
           throw new UserFault('the call waits for an answer, but the input has ended; --yes approves it', 1);
-        run = await conversation.answer([...approved.map(({ id }) => ({ id, approved: true })), ...answered]);
+        const answers = [...approved.map(({ id }) => ({ id, approved: true })), ...answered];
+        run = await ended(streamResumedToolLoop(config, run.state, answers, scope));
       }
-      terminal.close();
       terminal.settle();
       const record = run.toolCalls.at(-1);
       if (record === undefined)
@@ -100,7 +102,7 @@ export const callCommand: Command = async (args, environment) => {
       );
       return result.isError ? 1 : 0;
     } finally {
-      await conversation.close();
+      terminal.close();
     }
   });
 };

@@ -51,6 +51,10 @@ test('toolwright call exits with 1 if the arguments are invalid, and prints why'
   expect(out).toContain('b: is required');
 });
 
+test('toolwright call waits for the work of a background tool', async () => {
+  expect(await call('report')).toEqual({ code: 0, out: 'written\n', error: '' });
+});
+
 test('toolwright call shows the progress of a call on the error output', async () => {
   const { out, error } = await call('copy');
   expect(out).toBe('copied\n');
@@ -119,7 +123,7 @@ test('toolwright call reports an answer that does not fit', async () => {
 test.each([
   [
     ['nothing'],
-    "there is no tool 'nothing'; the tools are add, copy, move, count, pay, refund, close_account, who_am_i",
+    "there is no tool 'nothing'; the tools are add, copy, move, count, report, pay, refund, close_account, who_am_i",
   ],
   [['add', '{}', 'more'], 'call takes a module, a tool and its arguments'],
   [['add', '{}', '--data', '5'], '--data must be a JSON object'],
