@@ -195,6 +195,25 @@ describe('recoverRuns', () => {
     expect(resumed.toolCalls).toMatchObject([{ result: { forLLM: 'worked at try 3' } }]);
   });
 
+  test.each(['step', 'call'] as const)(
+    'keeps the checkpoint %s of a run that was resumed without one, and whose process then died',
+    async (checkpoint) => {
+      const run = new DeadRun();
+      const { config, store } = run;
+      await run.die();
+      await run.recover({ config: { ...config, checkpoint } });
+      const [pending] = store.load('r')?.pending ?? [];
+      const answers = [{ id: pending?.id ?? '', outcome: 'not-done' }] as const;
+      await run.dieAgain(() =>
+        resumeStoredRun({ ...config, leaseMs: LEASE }, { store, runId: 'r' }, answers),
+      );
+      expect(store.read('r')).toMatchObject({ status: 'running', state: { checkpoint } });
+      expect(await run.recover()).toMatchObject([{ result: { status: 'suspended' } }]);
+      expect(store.load('r')).toMatchObject({ checkpoint, pending: [{ kind: 'outcome', callId: 'c1' }] });
+      expect(run.contexts).toHaveLength(2);
+    },
+  );
+
   test('treats a refusal as the outcome as a refused call', async () => {
     const run = new DeadRun();
     await run.die();

@@ -167,6 +167,8 @@ export interface RunState {
     readonly seen: readonly string[];
     readonly counts: readonly (readonly [string, number])[];
   };
+  /** The run saves its steps, also after a resume. */
+  readonly checkpoint?: 'step' | 'call';
   /** The position of the run in a trace, which the resumed run links to; absent without a tracer. */
   readonly trace?: TracePlace;
   /**

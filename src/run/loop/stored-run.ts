@@ -23,7 +23,7 @@ import {
 import { checkArguments, checkOptions, invalidOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { callListener, repeat } from '../../core/kernel/async.js';
-import { plainJson } from '../../core/kernel/json.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
   COUNT,
   either,
@@ -70,8 +70,8 @@ export interface StoredRun {
   /** The `runId` of its state. */
   readonly runId: string;
   /**
-   * Milliseconds until the run can be claimed again if this process crashes; default: 30,000. The claim is renewed
-   * while the run continues. Use more if tools compute for longer without awaiting anything.
+   * Milliseconds until the run can be claimed again if this process crashes; default: that of the config, otherwise
+   * 30,000. The claim is renewed while the run continues. Use more if tools compute for longer without awaiting anything.
    */
   readonly leaseMs?: number;
 }
@@ -91,9 +91,9 @@ export const STORED_RUN = optionTable<StoredRun>('the stored run', {
  * With a signal that is aborted already, the result is `aborted`, and the run still waits.
  *
  * If the process crashes meanwhile, the claim expires, and the run can be resumed again from the earlier state: calls
- * that had been answered since then run again. With `checkpoint: 'step'`, every step is stored instead: no such call
- * runs again, `recoverRuns` continues the run, and the store keeps the ended run. A run that another process has
- * taken over meanwhile is aborted here.
+ * that had been answered since then run again. A run that was started with `checkpoint: 'step'` stores every step
+ * instead: no such call runs again, `recoverRuns` continues the run, and the store keeps the ended run. A run that
+ * another process has taken over meanwhile is aborted here.
  *
  * If the store fails in the end, the result has the error `RunStoreFailed` (518): with status `failed` and the
  * `state` for a run that is suspended again, otherwise with the status with which the run ended.
@@ -124,7 +124,7 @@ export async function resumeStoredRun(
 /** The same as {@link resumeStoredRun}, with observers. */
 export async function driveStoredRun(
   config: ResumeConfig,
-  { store, runId, leaseMs = DEFAULT_LEASE_MS }: StoredRun,
+  { store, runId, leaseMs = config.leaseMs ?? DEFAULT_LEASE_MS }: StoredRun,
   { resumption, deps }: { readonly resumption: Resumption; readonly deps: RunDeps },
 ): Promise<ToolLoopResult> {
   if (savesSteps(config)) checkpointStore(store);
@@ -173,7 +173,10 @@ export function driveSeizedRun(
       record: await resumeWith(config, given, { answers: [], scope, ...resumption, isCertain: true }),
     };
   };
-  return driveClaimed(config, start, { claimed, store, from, deps });
+  // Unless the config has another value, the run saves its steps as before.
+  const kept = CHECKPOINT_STORE.accepts(store) ? run.state.checkpoint : undefined;
+  const { checkpoint = kept } = config;
+  return driveClaimed(withoutUndefined({ ...config, checkpoint }), start, { claimed, store, from, deps });
 }
 
 /**
@@ -528,7 +531,8 @@ async function recover(
   const { store, onUnknown = state.isOneCall && 'error' } = options;
   try {
     const given = typeof options.config === 'function' ? await options.config(run) : options.config;
-    const config: ResumeConfig = { ...given, checkpoint: given.checkpoint === 'call' ? 'call' : 'step' };
+    const checkpoint = [given.checkpoint, state.checkpoint].includes('call') ? 'call' : 'step';
+    const config: ResumeConfig = { ...given, checkpoint };
     const own = scopeFields(await options.scope?.(run));
     const isOwned = own.owner === undefined && state.owner !== undefined;
     const scope = isOwned ? { ...own, owner: state.owner } : own;

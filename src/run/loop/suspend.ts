@@ -82,7 +82,7 @@ export function stateVersion({
 
 /** The progress of a run; its parts are not copied. */
 export function progressOf(run: LoopRun): RunProgress {
-  const { budget, owner, turnOf, tools, guard } = run;
+  const { budget, config, owner, turnOf, tools, guard } = run;
   const place = run.trace?.place;
   return withoutUndefined({
     owner,
@@ -90,7 +90,7 @@ export function progressOf(run: LoopRun): RunProgress {
     isOneCall: run.record?.isOneCall,
     // Tools that were registered during the run also belong to it.
     tools: [...new Set([...run.offer.order, ...tools.list()])],
-    model: run.config.model,
+    model: config.model,
     messages: run.messages,
     toolCalls: run.toolCalls.map((record) => storedRecord(record)),
     iterations: run.iterations,
@@ -98,6 +98,7 @@ export function progressOf(run: LoopRun): RunProgress {
     ...budget?.progress,
     retries: run.retries.spent,
     guard: guard?.memory,
+    checkpoint: config.checkpoint === 'suspend' ? undefined : config.checkpoint,
     trace: place && { ...place, at: Date.now() },
   });
 }
@@ -363,6 +364,7 @@ const OPTIONAL_PARTS = {
   }),
   granted: list(object({ account: TEXT_SCHEMA, part: TEXT_SCHEMA, amount: COUNT_SCHEMA })),
   guard: object({ seen: list(TEXT_SCHEMA), counts: COUNTS }),
+  checkpoint: { enum: ['step', 'call'] },
   trace: object({ traceparent: TEXT_SCHEMA }, { tracestate: TEXT_SCHEMA, at: { type: 'number' } }),
 };
 
