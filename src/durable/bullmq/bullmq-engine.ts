@@ -55,6 +55,7 @@ import {
   jobOf,
   LOST_DELAY_MS,
   type StorableJob,
+  storableFailure,
   storableJob,
 } from '../../run/jobs/broker-engine.js';
 
@@ -391,7 +392,7 @@ class BullmqEngine extends BrokerEngine implements JobEngine {
         returned ??= new DelayedError();
       }
     } catch (error) {
-      if (returned === undefined) throw error;
+      if (returned === undefined) throw storableFailure(error);
     }
     if (returned !== undefined) throw returned;
   }

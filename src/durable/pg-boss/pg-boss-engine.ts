@@ -15,7 +15,6 @@ import type {
 import type { Logger } from '../../core/contract/ports.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { nextTurn, OnFirstUse } from '../../core/kernel/async.js';
-import { errorMessage } from '../../core/kernel/error-message.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import {
   BOOLEAN,
@@ -37,6 +36,7 @@ import {
   type RunEnd,
   RunningJobs,
   type StorableJob,
+  storableFailure,
   storableJob,
 } from '../../run/jobs/broker-engine.js';
 
@@ -245,7 +245,8 @@ class BossWorker implements JobWorker {
       );
     } catch (error) {
       if (hasLeft) return;
-      return isLast ? queue.bury(taken, errorMessage(error)) : queue.retry(taken, errorMessage(error));
+      const { message } = storableFailure(error);
+      return isLast ? queue.bury(taken, message) : queue.retry(taken, message);
     }
     if (hasLeft) return;
     if (end === 'lost') await giveBack({ delay: LOST_DELAY_MS });

@@ -10,6 +10,7 @@ import type {
 import type { Logger } from '../../core/contract/ports.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { closeWithin, OnFirstUse, unlessAborted, withinLimits } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { Listeners } from '../../core/kernel/listeners.js';
 import { logAnswer, logFailure, logSilence } from '../call/failure-log.js';
@@ -101,6 +102,14 @@ export function storableJob(job: Job): StorableJob {
 /** The stored job. */
 export function jobOf(kept: StorableJob): Job {
   return 'json' in kept ? JSON.parse(kept.json) : kept;
+}
+
+/** The failure of an attempt with texts that every broker can store: PostgreSQL refuses U+0000 and lone surrogates. */
+export function storableFailure(thrown: unknown): Error {
+  const storable = (text: string) => text.toWellFormed().replaceAll('\0', '\ufffd');
+  const failure = new Error(storable(errorMessage(thrown)));
+  if (thrown instanceof Error) failure.stack = storable(String(thrown.stack));
+  return failure;
 }
 
 /** A message between the engines of a queue. */

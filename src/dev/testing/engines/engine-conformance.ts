@@ -155,7 +155,7 @@ const ATTEMPT_CASES: EngineCases = {
   ) => {
     const [engine, other] = await bench.openTwo();
     const worker = await bench.work(engine, async ({ id }) => {
-      if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
+      if (id !== 'fine') throw new Error(`the mail of ${id} is lost \u0000 \ud800`);
     });
     const job = bench.job({ id: 'dead:1' });
     await engine.enqueue(job, { attempts: 2 });
