@@ -9,7 +9,9 @@ import { discoverWeatherTools } from './weather/discover-weather-tools.js';
 /** Asks the server, executes the calls that it requests, and prints its answer. */
 export async function runSatellite({ url, dataFolder, resume, question }: CommandLine): Promise<void> {
   const tools = discoverWeatherTools(process.env.STATION_URL || undefined);
-  const client = new SatelliteClient({ url, tools, token: process.env.SATELLITE_TOKEN || undefined });
+  const token = process.env.SATELLITE_TOKEN || undefined;
+  // For up to a minute or two: the server may be restarting.
+  const client = new SatelliteClient({ url, tools, token, maxRetries: 20 });
   const file = join(dataFolder, 'conversation.txt');
   if (resume && !existsSync(file)) throw new UserFault('there is no conversation to go on with');
   const conversationId = resume ? readFileSync(file, 'utf8') : randomUUID();

@@ -14,7 +14,8 @@ export interface Listening extends RunningServer {
 
 /** Starts a server; port 0 means any free port. */
 export async function serve(listener: RequestListener, port = 0): Promise<Listening> {
-  const http = disableTimeouts(createServer(listener)).listen(port, '127.0.0.1');
+  // Floods open more connections than Node's backlog of 511 while the machine is busy.
+  const http = disableTimeouts(createServer(listener)).listen(port, '127.0.0.1', 4096);
   await once(http, 'listening');
   return {
     http,
