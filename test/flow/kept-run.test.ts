@@ -155,19 +155,22 @@ describe('checkpoint', () => {
     ]);
   });
 
-  test('rejects a run whose id exists in the store, and makes no request', async () => {
-    const config = kept([done]);
-    await runToolLoop(config, messages);
-    const before = config.store.read('r');
-    await expect(
-      runToolLoop({ ...config, provider: new ScriptedProvider([done]) }, messages),
-    ).rejects.toMatchObject({
-      code: 517,
-      message:
-        "The store already has a run 'r', so this run was not started: give it another runId, or read the outcome of the other run with store.read('r').",
-    });
-    expect(config.store.read('r')).toEqual(before);
-  });
+  test.each(['step', 'suspend'] as const)(
+    'rejects a run with checkpoint %s whose id exists in the store, and makes no request',
+    async (checkpoint) => {
+      const config = kept([done]);
+      await runToolLoop(config, messages);
+      const before = config.store.read('r');
+      const provider = new ScriptedProvider([done]);
+      await expect(runToolLoop({ ...config, provider, checkpoint }, messages)).rejects.toMatchObject({
+        code: 517,
+        message:
+          "The store already has a run 'r', so this run was not started: give it another runId, or read the outcome of the other run with store.read('r').",
+      });
+      expect(config.store.read('r')).toEqual(before);
+      expect(provider.requests).toEqual([]);
+    },
+  );
 
   test('is rejected if the store holds only suspended runs, and for resumeToolLoop', async () => {
     const { save, load, claim, renew, release, remove } = MemoryRunStore.prototype;

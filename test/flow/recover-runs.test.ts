@@ -214,6 +214,16 @@ describe('recoverRuns', () => {
     },
   );
 
+  test('keeps the channel, the chat and the conversation of the scope', async () => {
+    const budget = { conversation: { calls: 9 }, store: new MemoryRunStore() };
+    const run = new DeadRun({ annotations: { readOnly: true } }, { budget });
+    await run.die({ channel: 'mail', chatId: 'ada', conversationId: 'c1', data: { userId: 'u1' } });
+    const [recovered] = await run.recover({ scope: () => ({ chatId: 'bob' }) });
+    expect(recovered).toMatchObject({ result: { status: 'completed' } });
+    expect(run.contexts[1]).toMatchObject({ channel: 'mail', chatId: 'bob', conversationId: 'c1' });
+    expect(run.contexts[1]?.data).toEqual({});
+  });
+
   test('treats a refusal as the outcome as a refused call', async () => {
     const run = new DeadRun();
     await run.die();

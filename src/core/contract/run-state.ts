@@ -2,6 +2,7 @@ import { FILLED_TEXT, type OptionRule, withMethods } from '../kernel/options.js'
 import type { BudgetGrant, Spending } from './budget.js';
 import type { BudgetPart } from './budget-ledger.js';
 import type { CallJournal, CallRecord, PendingCall, Wait } from './call.js';
+import type { JobScope } from './job-engine.js';
 import type { JsonObject } from './json-schema.js';
 import type { Message, ProviderItems, Usage } from './llm-provider.js';
 import type { TracePlace } from './ports.js';
@@ -134,6 +135,8 @@ export interface RunState {
   readonly revision: number;
   /** The owner: `scope.owner` at its start; absent if there was no owner. */
   readonly owner?: unknown;
+  /** The part of its scope that `recoverRuns` passes again; absent if it is empty. */
+  readonly scope?: Omit<JobScope, 'owner'>;
   /** Id of the conversation if the run is a turn of `Conversations`. */
   readonly turnOf?: string;
   /** The run is one call without a model, as a task of MCP: it ends with the call. */

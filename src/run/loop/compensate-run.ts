@@ -135,7 +135,7 @@ async function compensateAll(
   const calls = callsToUndo(run);
   const jobs = await jobsLeft(store, calls);
   const { owner, turnOf: conversationId } = run;
-  const ofRun = { conversationId, ...scopeFields(scope), ...withoutUndefined({ owner }) };
+  const ofRun = { conversationId, ...run.scope, ...scopeFields(scope), ...withoutUndefined({ owner }) };
   const note = (entry: RunEntry) => claimed.write((claim) => store.append(claim, [entry]));
   const undoing = { run, registry: registryOf(tools), scope: ofRun, logger, note };
   const done: Compensation[] = [];

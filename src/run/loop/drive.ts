@@ -6,7 +6,8 @@ import {
   type UpdateListener,
 } from '../../core/contract/call.js';
 import type { LLMResponse, Message } from '../../core/contract/llm-provider.js';
-import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contract/run-state.js';
+import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
+import type { RunState, RunStore, StoredCall, StoredWaitingCall } from '../../core/contract/run-state.js';
 import type { RunTrace } from '../../core/contract/telemetry.js';
 import { errorResult, type ToolResult, toolResult } from '../../core/contract/tool-result.js';
 import { refusedBegin } from '../../core/errors/store-checks.js';
@@ -88,6 +89,13 @@ export function driveLoop(config: ResumeConfig, start: RunStart, deps: RunDeps):
   return trace === undefined ? driveBegun(run, deps) : driveTraced(run, trace, () => driveBegun(run, deps));
 }
 
+/** Whether a store has a run with this id; some stores have only suspended runs. */
+async function isStored(runId: string, store: RunStore | undefined): Promise<boolean> {
+  const isComplete = CHECKPOINT_STORE.accepts(store);
+  const run = isComplete ? (store as CheckpointStore).read(runId) : store?.load(runId);
+  return (await run) !== undefined;
+}
+
 async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> {
   const { sink, record, checkpointer, signal, config } = run;
   if (record?.steps !== undefined) {
@@ -102,7 +110,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
   }
   if (checkpointer !== undefined) await checkpointer.begin(run);
   else if (record === undefined && deps.save === undefined && config.runId !== undefined)
-    if (await config.store?.load(config.runId)) throw refusedBegin(config.runId);
+    if (await isStored(config.runId, config.store)) throw refusedBegin(config.runId);
   if (sink !== undefined) await sink({ type: 'run-start' });
   let end = record?.open && (await resumeCalls(run, record.open, record.pending));
   if (end === undefined) {

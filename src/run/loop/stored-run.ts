@@ -286,7 +286,8 @@ export async function answerStoredRun(
     run: { state },
   } = await claimSuspended({ store, runId, leaseMs: LEASE_MS });
   try {
-    const given = { answers, answeredBy: plainJson(answeredBy), scope: { owner }, isCertain: true };
+    const scope = { ...state.scope, owner };
+    const given = { answers, answeredBy: plainJson(answeredBy), scope, isCertain: true };
     const answered = await resumeWith({ stateSecret, tools, store }, state, given);
     const { claim } = claimed;
     let isSaved: boolean;
@@ -411,7 +412,7 @@ export interface RecoverOptions {
   readonly store: CheckpointStore;
   /** The config of the runs, or a function that returns it for each. A run gets only tools that it had before. */
   readonly config: ResumeConfig | ((run: KeptRun) => ResumeConfig | Promise<ResumeConfig>);
-  /** Returns the scope of each run, with its stored owner. */
+  /** Returns the scope of each run, with its stored owner. What it leaves out of `state.scope` stays as it was. */
   readonly scope?: (run: KeptRun) => CallScope | Promise<CallScope>;
   /**
    * What happens to an interrupted call whose outcome is unknown. `ask`: the run is suspended until a user states the
@@ -533,7 +534,7 @@ async function recover(
     const given = typeof options.config === 'function' ? await options.config(run) : options.config;
     const checkpoint = [given.checkpoint, state.checkpoint].includes('call') ? 'call' : 'step';
     const config: ResumeConfig = { ...given, checkpoint };
-    const own = scopeFields(await options.scope?.(run));
+    const own = { ...state.scope, ...scopeFields(await options.scope?.(run)) };
     const isOwned = own.owner === undefined && state.owner !== undefined;
     const scope = isOwned ? { ...own, owner: state.owner } : own;
     readResume({ config, options: { scope } });

@@ -84,8 +84,11 @@ export function stateVersion({
 export function progressOf(run: LoopRun): RunProgress {
   const { budget, config, owner, turnOf, tools, guard } = run;
   const place = run.trace?.place;
+  const { channel, chatId, conversationId } = run.scope;
+  const scope = withoutUndefined({ channel, chatId, conversationId });
   return withoutUndefined({
     owner,
+    scope: Object.keys(scope).length === 0 ? undefined : scope,
     turnOf,
     isOneCall: run.record?.isOneCall,
     // Tools that were registered during the run also belong to it.
@@ -352,6 +355,7 @@ const PROGRESS_PARTS = {
 
 /** States of version 1 have no permissions; without a loop guard, its data is absent. */
 const OPTIONAL_PARTS = {
+  scope: object({}, { channel: TEXT_SCHEMA, chatId: TEXT_SCHEMA, conversationId: TEXT_SCHEMA }),
   turnOf: TEXT_SCHEMA,
   tools: list(TEXT_SCHEMA),
   model: TEXT_SCHEMA,
