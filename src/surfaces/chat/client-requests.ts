@@ -222,9 +222,14 @@ function clientAnswers(word: ClientWord, asking: Asking): readonly Answer[] {
 }
 
 /** Whether an output is for this question, and not for another one of the same call. */
-function isMeant(wait: PendingCall, { outputs = {} }: ClientWord, asking: Asking): boolean {
+function isMeant(wait: PendingCall, { parts, outputs = {} }: ClientWord, asking: Asking): boolean {
   if (!isOutput(wait)) return true;
   const id = shownPendingId(asking, wait);
+  // A page that shows only an earlier question of the call has answered that one.
+  const shown = parts.flatMap(({ type, data }) =>
+    type === 'data-question' && isRecord(data) && data.callId === id ? [data.id] : [],
+  );
+  if (wait.kind === 'question' && shown.length > 0 && !shown.includes(wait.id)) return false;
   const rivals = asking.pending.filter((other) => isOutput(other) && shownPendingId(asking, other) === id);
   if (rivals.length === 1) return true;
   if (rivals.some((rival) => Object.hasOwn(outputs, rival.id))) return false;

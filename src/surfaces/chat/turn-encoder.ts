@@ -216,6 +216,8 @@ interface UiCall extends ShownCall {
   readonly input: unknown;
   /** Progress was sent as preliminary output. */
   readonly hasOutput?: boolean;
+  /** It has asked a question; the client's part may have the answer as its output. */
+  readonly hasAsked?: boolean;
   /** An approval was requested for it. */
   readonly approval?: { readonly id: string; readonly isAnswered: boolean };
 }
@@ -338,16 +340,17 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     const before = this.calls.get(callId) as UiCall;
     const call = { ...before, input: checkedInput(pending[0], before.input) };
     const asked = pending.find(({ kind }) => kind === 'approval');
-    // After an approval, clients would send their answer again if the part were not set back.
+    // Clients would send their last answer again if the part were not set back.
     const isSetBack =
       asked === undefined
-        ? call.approval !== undefined
+        ? before.hasAsked || before.approval !== undefined
         : canonicalJson(call.input) !== canonicalJson(before.input);
     const approval = asked && { id: String(asked.id), isAnswered: false };
     this.#setCall(callId, {
       ...(approval === undefined ? answered(call) : { ...call, approval }),
       phase: 'waiting',
       hasOutput: false,
+      hasAsked: asked === undefined,
     });
     return [
       ...begun,

@@ -4,6 +4,7 @@ import {
   DefaultChatTransport,
   isToolUIPart,
   lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
 } from 'ai';
 import { Conversations, defineTool, type LLMProvider, type ToolContext } from 'toolwright';
@@ -72,7 +73,9 @@ class Shop {
           return fetch(new Request(url as string, init));
         },
       }),
-      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+      sendAutomaticallyWhen: (page) =>
+        lastAssistantMessageIsCompleteWithApprovalResponses(page) ||
+        lastAssistantMessageIsCompleteWithToolCalls(page),
     });
   }
 }
@@ -156,4 +159,55 @@ test('a page sends no answer for an approved call that asks a question', async (
   await until(() => chat.lastMessage?.parts.at(-1)?.type === 'data-question' && chat.status === 'ready');
   expect(callIn(chat).state).toBe('input-available');
   expect([shop.posts, chat.error]).toEqual([2, undefined]);
+});
+
+/** The page after its call has asked the first of two questions. */
+async function openAsked(shop: Shop) {
+  const { open } = shop.process(async (context) => {
+    const log = await context.ask({ message: 'Delete the log?' });
+    return `${log}, ${await context.ask({ message: 'Delete the database?' })}`;
+  });
+  const chat = await open();
+  await approvePayment(chat);
+  await until(() => questionsIn(chat).length === 1 && chat.status === 'ready');
+  const part = chat.lastMessage?.parts.find(isToolUIPart);
+  const answer = (output: string, page = chat) =>
+    page.addToolOutput({
+      tool: 'pay' as never,
+      toolCallId: String(part?.toolCallId),
+      output: output as never,
+    });
+  return { chat, open, answer };
+}
+
+function questionsIn({ lastMessage }: Chat<UIMessage>) {
+  return lastMessage?.parts.filter(({ type }) => type === 'data-question') ?? [];
+}
+
+test('a page does not answer the second question of a call with the answer to the first', async () => {
+  const shop = new Shop();
+  const { chat, answer } = await openAsked(shop);
+  void answer('yes');
+  await until(() => questionsIn(chat).length === 2 && chat.status === 'ready');
+  expect(callIn(chat).state).toBe('input-available');
+  expect([shop.posts, chat.error]).toEqual([3, undefined]);
+  void answer('no');
+  await until(() => callIn(chat).state === 'output-available' && chat.status === 'ready' && shop.posts > 3);
+  expect(chat.lastMessage?.parts.at(-1)).toMatchObject({ type: 'text', text: 'heard: yes, no' });
+});
+
+test('the answer of a second page to a question that was answered is not one to the next question', async () => {
+  const shop = new Shop();
+  const { chat, open, answer } = await openAsked(shop);
+  const late = await open();
+  await late.resumeStream();
+  expect(questionsIn(late)).toHaveLength(1);
+  void answer('yes');
+  await until(() => questionsIn(chat).length === 2 && chat.status === 'ready');
+  void answer('yes', late);
+  await until(() => late.status === 'error');
+  expect(late.error?.message).toContain('Nothing is waiting for these answers.');
+  const now = await open();
+  await now.resumeStream();
+  expect([callIn(now).state, questionsIn(now).length]).toEqual(['input-available', 2]);
 });
