@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  Conversation,
+  Conversations,
   defineTool,
   type LLMRequest,
   resumeToolLoop,
@@ -356,4 +358,44 @@ test('read_result returns a whole text piece by piece, and never half a characte
     ),
     { numRuns: 40 },
   );
+});
+
+describe('a large result of a turn', () => {
+  const read: ScriptedStep = ({ messages }) =>
+    calling('read_result', { handle: handleIn(messages), search: 'NEEDLE' }, 'r1') as never;
+  const setUp = () => {
+    const provider = new ScriptedProvider([
+      calling('look', {}),
+      { content: 'Looked' },
+      read,
+      { content: 'Found' },
+    ]);
+    const store = new MemoryRunStore();
+    return { store, config: { provider, model: 'm', tools: [giving(JSON.parse(json))] } };
+  };
+  const scope = { owner: { user: 'u1' } };
+
+  test('is read in a later turn of a Conversation', async () => {
+    const { store, config } = setUp();
+    const conversation = new Conversation({ ...config, store, scope });
+    await conversation.prompt('Look');
+    const { messages } = await conversation.prompt('Where is the needle?');
+    expect(answers(messages).at(-1)).toContain('the NEEDLE is here');
+  });
+
+  test('is read in a later turn of Conversations, until the conversation is deleted', async () => {
+    const { store, config } = setUp();
+    const conversations = new Conversations({ store, config });
+    for (const text of ['Look', 'Where is the needle?']) {
+      await conversations.prompt('c', text, scope);
+      await conversations.idle('c');
+    }
+    const { messages = [] } = (await conversations.snapshot('c')) ?? {};
+    expect(answers(messages).at(-1)).toContain('the NEEDLE is here');
+    const key = { runId: 'c.0', handle: handleIn(messages), owner: '{"user":"u1"}' };
+    expect(store.results.readResult(key)).toContain('the NEEDLE is here');
+    await conversations.delete('c');
+    expect(store.results.readResult(key)).toBeUndefined();
+    await conversations.close();
+  });
 });

@@ -39,7 +39,7 @@ import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import { abortedBefore, driveLoop } from '../loop/drive.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { givenHistory, historyFaults } from '../loop/given-history.js';
-import type { RunDeps, RunStart } from '../loop/loop-run.js';
+import { type RunDeps, type RunStart, resultsOfConversation } from '../loop/loop-run.js';
 import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import { askedAnew, resumeWith } from '../loop/resume.js';
 import { checkOwner } from '../loop/run-owner.js';
@@ -607,7 +607,9 @@ export class Conversation {
         queueMicrotask(() => this.#work());
       },
     };
-    const deps = { scope, sink, hasReader: () => this.#listeners.size > 0, onStep: turn.onStep };
+    const resultsOf = resultsOfConversation(this.id);
+    const hasReader = () => this.#listeners.size > 0;
+    const deps = { scope, sink, hasReader, onStep: turn.onStep, resultsOf };
     try {
       const result = await drive(turn, config, deps);
       turn.end(result);

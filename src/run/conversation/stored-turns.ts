@@ -25,6 +25,7 @@ import { isExpired, needsApprover } from '../call/waits.js';
 import { abortedBefore, askingStep } from '../loop/drive.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { foldRun } from '../loop/fold-run.js';
+import { resultsOfConversation } from '../loop/loop-run.js';
 import { resumeWith } from '../loop/resume.js';
 import { driveRun } from '../loop/run.js';
 import { errorJson } from '../loop/run-errors.js';
@@ -211,7 +212,8 @@ export class StoredTurns {
       for (const event of missed) void lease.write(event);
     };
     const left = lease.lost;
-    const deps = withoutUndefined({ scope, sink, turnOf: conversationId, followUntil, left, onUnknown });
+    const ofTurn = { turnOf: conversationId, resultsOf: resultsOfConversation(conversationId) };
+    const deps = withoutUndefined({ scope, sink, ...ofTurn, followUntil, left, onUnknown });
     let result: ToolLoopResult | undefined;
     if (run === undefined) {
       const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];

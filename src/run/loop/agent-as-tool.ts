@@ -198,7 +198,8 @@ async function runAgent(
     outer.isClosed ? undefined : sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
   const watched = sink === undefined ? {} : { sink: forward, hasReader: run.hasReader ?? (() => true) };
   // The enclosing state contains it; after the call was answered, it could not be continued.
-  const deps = { scope, ...watched, save: () => {}, resultsOf: run.resultsOf };
+  const resultsOf = { ...run.resultsOf, isShared: false };
+  const deps = { scope, ...watched, save: () => {}, resultsOf };
   return resultOf(name, await driveChild(outer, config, { start, deps, isCounted: true }));
 }
 

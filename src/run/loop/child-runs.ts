@@ -173,6 +173,6 @@ export function finalizeCompletion(tool: string, result: ToolResult): ToolResult
 /** The error of a tool whose run waits for an answer that cannot be given. */
 export function leftSuspended(tool: string, { pending }: Pick<RunState, 'pending'>): ToolResult {
   const tools = [...new Set(pending.map((call) => `'${call.tool}'`))].join(', ');
-  const message = `The tool '${tool}' ran a model of its own, and that run is waiting for an answer about ${tools}, which cannot be given here. It was not done.`;
+  const message = `The tool '${tool}' ran a model of its own, and that run is waiting for an answer about ${tools || 'its calls'}, which cannot be given here. It was not done.`;
   return failedResult('NotExecutableHere', message);
 }

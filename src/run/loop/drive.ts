@@ -781,7 +781,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     tools,
     results: storing?.results,
     maxResultChars: storing?.maxResultChars,
-    resultsOf: resultsOf ?? runId,
+    resultsOf: resultsOf ?? { runId, isShared: true },
     signal,
     sink,
     hasReader,

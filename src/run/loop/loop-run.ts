@@ -35,6 +35,18 @@ export interface Checkpointer {
   end(run: LoopRun, result: ToolLoopResult): Promise<ToolLoopResult>;
 }
 
+/** Where the large results of a run are stored: for an agent, under the outermost enclosing run. */
+interface ResultsOwner {
+  readonly runId: string;
+  /** All runs with this `runId` may read them: the turns of a conversation. */
+  readonly isShared: boolean;
+}
+
+/** The large results of a conversation; no turn has the number 0. */
+export function resultsOfConversation(conversationId: string): ResultsOwner {
+  return { runId: `${conversationId}.0`, isShared: true };
+}
+
 /** The environment of a run, and its observers. */
 export interface RunDeps {
   readonly scope: CallScope;
@@ -48,8 +60,8 @@ export interface RunDeps {
   readonly left?: AbortSignal;
   /** Aborted when this process no longer needs the results of started jobs. */
   readonly followUntil?: AbortSignal;
-  /** The run whose state contains that of an agent: large results of the agent are stored under it. */
-  readonly resultsOf?: string;
+  /** Default: the run itself, as the outermost run. */
+  readonly resultsOf?: ResultsOwner;
   /** Where the run is saved when it is suspended; default: the config's store. */
   readonly save?: RunStore['save'];
   /** Whether streamed text has a reader, called before each request; default: if there is a sink. */
@@ -107,8 +119,7 @@ export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 
   /** The store of results that are too large for the model, and the size limit. */
   readonly results?: ResultStore | undefined;
   readonly maxResultChars?: number | undefined;
-  /** The run under which they are stored: for an agent, the outermost enclosing run. */
-  readonly resultsOf: string;
+  readonly resultsOf: ResultsOwner;
   readonly signal: AbortSignal | undefined;
   readonly retries: RetryBudget;
   readonly guard: LoopGuard | undefined;

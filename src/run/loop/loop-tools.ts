@@ -476,10 +476,10 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall): Promise<void
   call.record = { ...record, result };
 }
 
-/** Only the run that a result belongs to can read it, even if it is stored under the enclosing run. */
+/** Only its own run can read the result of an agent, though it is stored under the enclosing run. */
 function keyOf({ runId, resultsOf, owner }: LoopRun, handle: string): ResultKey {
-  const own = resultsOf === runId ? handle : `${runId} ${handle}`;
-  return withoutUndefined({ runId: resultsOf, handle: own, owner: ownerText(owner) });
+  const own = resultsOf.isShared ? handle : `${runId} ${handle}`;
+  return withoutUndefined({ runId: resultsOf.runId, handle: own, owner: ownerText(owner) });
 }
 
 /** The handle of the stored result of a record, for the message that answers its call. */
@@ -501,7 +501,7 @@ function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
     const { handle, ...wanted } = args as unknown as StoredPart & { readonly handle: string };
     const key = keyOf(run, handle);
     let text = await results?.readResult(key);
-    // The previous version stored those of an agent under its own run.
+    // Earlier versions stored those of agents and turns under their own run.
     if (key.runId !== runId) text ??= await results?.readResult({ ...key, runId, handle });
     if (text === undefined)
       return errorResult(
