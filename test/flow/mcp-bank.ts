@@ -1,10 +1,7 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { defineTool, type Logger, ToolRegistry } from 'toolwright';
 import { createMcpServer, jwks, type McpServerOptions, type McpToolServer } from 'toolwright/mcp';
 import { type TokenClaims, type TokenIssuer, tokenIssuer } from '../parts/mcp/token-issuer.js';
-import { disableTimeouts } from '../setup/loopback.js';
+import { serve } from '../setup/loopback.js';
 
 export const RESOURCE = 'https://bank.example.org/mcp';
 export const MODERN = '2026-07-28';
@@ -115,18 +112,15 @@ export async function openBank(options: McpServerOptions = {}): Promise<Bank> {
     onError: (error) => log.push(String(error)),
     ...options,
   });
-  const http = disableTimeouts(createServer(mcp.node)).listen(0, '127.0.0.1');
-  await once(http, 'listening');
+  const server = await serve(mcp.node);
   return {
-    url: new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`),
+    url: new URL('/mcp', server.url),
     ...{ mcp, issuer, paid, ran, log, waiting },
     tokenOf: (tenant, { others = {}, ...claims } = {}) =>
       issuer.issue({ sub: `user of ${tenant}`, expiresIn: 3_600, ...claims, others: { tenant, ...others } }),
     async close() {
       await mcp.close();
-      http.closeAllConnections();
-      http.close();
-      await once(http, 'close');
+      await server[Symbol.asyncDispose]();
     },
   };
 }
