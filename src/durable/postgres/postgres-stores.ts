@@ -274,7 +274,7 @@ export interface PostgresClient {
   /** Receives notifications of channels (`LISTEN`), and the loss of the connection. */
   on(
     event: 'notification',
-    listener: (notification: { readonly channel: string; readonly payload?: string }) => void,
+    listener: (notification: { readonly channel: string; readonly payload?: string | undefined }) => void,
   ): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** Returns the connection to the pool; closes it if `isBroken`. */

@@ -154,8 +154,10 @@ const ATTEMPT_CASES: EngineCases = {
     bench,
   ) => {
     const [engine, other] = await bench.openTwo();
-    const worker = await bench.work(engine, async ({ id }) => {
-      if (id !== 'fine') throw new Error(`the mail of ${id} is lost \u0000 \ud800`);
+    const worker = await bench.work(engine, async ({ id }, { isLast }) => {
+      if (id === 'fine') return;
+      if (!isLast) throw undefined;
+      throw new Error(`the mail of ${id} is lost \u0000 \ud800`);
     });
     const job = bench.job({ id: 'dead:1' });
     await engine.enqueue(job, { attempts: 2 });
