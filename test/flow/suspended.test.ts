@@ -685,11 +685,26 @@ describe('a tool that asks', () => {
     expect(runs).toEqual(['failing', 'slow', 'failing']);
   });
 
-  test('fails if a value of `once` is not JSON', async () => {
+  const ring: Record<string, unknown> = {};
+  ring.self = ring;
+
+  test.each([
+    ['a function', () => 1],
+    ['a big integer', { amount: 10n }],
+    ['circular', ring],
+    [
+      'an object whose `toJSON` throws',
+      {
+        toJSON: () => {
+          throw new Error('no');
+        },
+      },
+    ],
+  ])('fails with its key if a value of `once` is not JSON: %s', async (_what, value) => {
     const odd = defineTool({
       name: 'odd',
       description: 'Odd',
-      execute: (_args, context) => context.once('fn', () => () => 1),
+      execute: (_args, context) => context.once('fn', () => value),
     });
     const { config } = setup([odd], [ask('c1', 'odd'), { content: 'Done.' }]);
     expect(contents(await runToolLoop(config, hello))).toEqual([

@@ -507,9 +507,7 @@ class Replay {
       },
     };
     const given: unknown = await work(part);
-    const text: string | undefined = JSON.stringify(given);
-    if (given !== undefined && text === undefined)
-      throw new TypeError(`context.once('${key}'): the value cannot be written as JSON`);
+    const text = textOfOnce(key, given);
     const value: unknown = text === undefined ? undefined : JSON.parse(text);
     const done = withoutUndefined({ key, value });
     this.#finished.set(key, done);
@@ -518,6 +516,19 @@ class Replay {
     // A copy, because the method may change its value.
     return plainJson(value);
   }
+}
+
+/** A value of `once` as JSON; `undefined` if there is no value. Throws if JSON cannot represent it. */
+function textOfOnce(key: string, value: unknown): string | undefined {
+  const message = `context.once('${key}'): the value cannot be written as JSON`;
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (cause) {
+    throw new TypeError(message, { cause });
+  }
+  if (text === undefined && value !== undefined) throw new TypeError(message);
+  return text;
 }
 
 /**
