@@ -7,7 +7,9 @@ import {
   defineTool,
   discoverTools,
   type Effect,
+  errorResult,
   foldRun,
+  type Hooks,
   type JobCompletion,
   MemoryJobEngine,
   type Reconciliation,
@@ -471,6 +473,171 @@ describe('compensateRun of an interrupted or failed call', () => {
     expect(await compensateRun(reader.store, 'r', { tools: reader.tools })).toEqual([]);
     const failed = await cutOff('throw', { reconcile: undefined, compensate: undefined });
     expect(await compensateRun(failed.store, 'r', { tools: failed.tools })).toEqual([]);
+  });
+});
+
+describe('compensateRun of a call that a hook changed', () => {
+  const HOOKS: Readonly<Record<'dry run' | 'onError' | 'afterCall', Hooks>> = {
+    'dry run': { beforeRun: () => ({ result: 'dry run' }) },
+    onError: { onError: () => ({ result: 'rescued' }) },
+    afterCall: { afterCall: ({ status }) => (status === 'error' ? { result: 'rescued' } : undefined) },
+  };
+  const fail = () => {
+    throw new Error('the bank is down');
+  };
+
+  /** Statuses of `compensateRun` after a run with one call, and what was asked of its tool. */
+  async function undone(hooks: readonly Hooks[], more: Partial<ToolDefinition> = {}) {
+    const asked: string[] = [];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      execute: () => 'paid',
+      reconcile: () => ({ status: asked.push('reconcile') ? 'not-done' : 'unknown' }),
+      compensate: () => void asked.push('compensate'),
+      ...more,
+    });
+    const toolCalls = [{ id: 'c1', name: 'pay', arguments: {} }];
+    const provider = new ScriptedProvider([{ content: '', toolCalls }, { content: 'Done' }]);
+    const store = new MemoryRunStore();
+    const kept = { store, checkpoint: 'step', runId: 'r' } as const;
+    await runToolLoop({ provider, model: 'm', tools: [pay], hooks, ...kept }, messages);
+    const told = await compensateRun(store, 'r', { tools: [pay] });
+    return { told: told.map(({ status, text }) => [status, text]), asked };
+  }
+
+  test('leaves out a call that the hook answered before its tool ran', async () => {
+    expect(await undone([HOOKS['dry run']])).toEqual({ told: [], asked: [] });
+    const failing = { beforeRun: () => ({ result: errorResult('no dry run') }) };
+    expect(await undone([failing, HOOKS.onError])).toEqual({ told: [], asked: [] });
+  });
+
+  test.each(['onError', 'afterCall'] as const)(
+    'treats a failure that %s replaced as a failure',
+    async (moment) => {
+      const more = { execute: fail };
+      expect(await undone([HOOKS[moment]], more)).toEqual({
+        told: [['none', 'Its tool reports that it was not executed.']],
+        asked: ['reconcile'],
+      });
+      expect(await undone([HOOKS[moment]], { ...more, reconcile: undefined })).toEqual({
+        told: [['unknown', 'rescued']],
+        asked: [],
+      });
+      const reconcile = (): Reconciliation => ({ status: 'done', result: 'payment 7' });
+      expect(await undone([HOOKS[moment]], { ...more, reconcile })).toMatchObject({ asked: ['compensate'] });
+      const neither = { reconcile: undefined, compensate: undefined };
+      expect(await undone([HOOKS[moment]], { ...more, ...neither })).toEqual({ told: [], asked: [] });
+    },
+  );
+
+  test('undoes a successful call whose result afterCall changed', async () => {
+    expect(await undone([{ afterCall: () => ({ result: 'shorter' }) }])).toMatchObject({
+      asked: ['compensate'],
+    });
+  });
+});
+
+describe('compensateRun of a call that ended without running again', () => {
+  /** A run whose process died while its only call ran, with a clock that is past its lease. */
+  async function died(more: Partial<ToolDefinition> = {}) {
+    let now = 0;
+    const store = new MemoryRunStore({ now: () => now });
+    const begun = Promise.withResolvers<string>();
+    const asked: string[] = [];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      execute: (_args, { idempotencyKey }) => {
+        begun.resolve(idempotencyKey);
+        return new Promise(() => {});
+      },
+      compensate: ({ result }) => void asked.push(result.forLLM),
+      ...more,
+    });
+    const tools = [pay];
+    const toolCalls = [{ id: 'c1', name: 'pay', arguments: {} }];
+    const provider = new ScriptedProvider([{ content: '', toolCalls }, { content: 'Done' }]);
+    const config = { provider, model: 'm', tools, store, checkpoint: 'step' } as const;
+    runToolLoop({ ...config, runId: 'r' }, messages).catch(() => {});
+    const idempotencyKey = await begun.promise;
+    now = 60_000;
+    return { store, tools, config, asked, idempotencyKey };
+  }
+
+  /** The same, after its outcome was asked for and a person refused to report it. */
+  async function refused(more?: Partial<ToolDefinition>) {
+    const run = await died(more);
+    const { store, config } = run;
+    await recoverRuns({ store, config });
+    const [asked] = store.load('r')?.pending ?? [];
+    expect(asked?.kind).toBe('outcome');
+    await answerStoredRun({ store, runId: 'r' }, [
+      { id: `${asked?.id}`, approved: false, reason: 'no idea' },
+    ]);
+    return run;
+  }
+
+  test.each(['continued', 'ended by compensateRun'])(
+    'reports it as unknown if a person refused to report its outcome, and the run was %s',
+    async (how) => {
+      const { store, tools, config, asked, idempotencyKey } = await refused();
+      if (how === 'continued') await recoverRuns({ store, config });
+      const text = "The tool 'pay' was refused: no idea";
+      const unknown = { callId: 'c1', tool: 'pay', idempotencyKey, status: 'unknown', text };
+      expect(await compensateRun(store, 'r', { tools })).toEqual([unknown]);
+      const known = tools.map((tool) => ({ ...tool, reconcile: () => ({ status: 'not-done' }) as const }));
+      expect(await compensateRun(store, 'r', { tools: known })).toMatchObject([{ status: 'none' }]);
+      const done = () => ({ status: 'done', result: 'payment 7' }) as const;
+      const later = tools.map((tool) => ({ ...tool, reconcile: done }));
+      expect(await compensateRun(store, 'r', { tools: later })).toMatchObject([{ status: 'compensated' }]);
+      expect(asked).toEqual(['payment 7']);
+    },
+  );
+
+  test.each<Hooks>([
+    { beforeRun: () => ({ refuse: 'not now' }) },
+    { beforeRun: () => ({ result: 'dry run' }) },
+  ])('reports it as unknown if a hook ended the repeated call (%#)', async (hook) => {
+    const { store, tools, config, asked, idempotencyKey } = await died({ annotations: { idempotent: true } });
+    await recoverRuns({ store, config: { ...config, hooks: [hook] } });
+    expect(await compensateRun(store, 'r', { tools })).toMatchObject([{ status: 'unknown', idempotencyKey }]);
+    expect(asked).toEqual([]);
+  });
+
+  test('reports it as unknown if its question was refused after an effect in context.once', async () => {
+    const store = new MemoryRunStore();
+    const order = defineTool({
+      name: 'order',
+      description: 'Orders',
+      execute: async (_args, context) => {
+        await context.once('charge', () => 'charged');
+        return context.ask({ message: 'Ship it?' });
+      },
+      compensate: () => 'refunded',
+    });
+    const toolCalls = [{ id: 'c1', name: 'order', arguments: {} }];
+    const provider = new ScriptedProvider([{ content: '', toolCalls }, { content: 'Done' }]);
+    const config = { provider, model: 'm', tools: [order], store, checkpoint: 'step' } as const;
+    const { pending = [] } = await runToolLoop({ ...config, runId: 'r' }, messages);
+    await answerStoredRun(
+      { store, runId: 'r' },
+      pending.map(({ id }) => ({ id, approved: false })),
+    );
+    await recoverRuns({ store, config });
+    expect(await compensateRun(store, 'r', { tools: [order] })).toMatchObject([{ status: 'unknown' }]);
+  });
+
+  test('leaves out a call whose approval was refused', async () => {
+    const shop = new Shop();
+    const { store } = shop;
+    const tools = [shop.tool('pay', { approval: true })];
+    await shop.sell([[0]], tools);
+    const [asked] = store.load('r')?.pending ?? [];
+    await answerStoredRun({ store, runId: 'r' }, [{ id: `${asked?.id}`, approved: false }], {
+      owner: { user: 'u1' },
+    });
+    expect(await compensateRun(store, 'r', { tools })).toEqual([]);
   });
 });
 

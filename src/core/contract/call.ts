@@ -197,6 +197,11 @@ export interface CallRecord {
   readonly idempotencyKey?: string;
   /** Actions of hooks, in order; absent if there were no actions. */
   readonly hooks?: readonly HookNote[];
+  /**
+   * Set if the effects of the call are unknown although `status` says otherwise: its tool failed, and a hook replaced
+   * the error; or its tool had begun earlier, and the call was then refused, or answered by a hook.
+   */
+  readonly effects?: 'unknown';
   readonly result: ToolResult;
 }
 
@@ -431,8 +436,10 @@ export interface CallJournal {
   readonly refused?: { readonly reason?: string; readonly expired?: true };
   /** The client's result of the call. */
   readonly result?: { readonly value: unknown };
-  /** The outcome of an earlier execution of the call that was not recorded. */
-  readonly outcome?: { readonly status: 'done'; readonly value?: unknown } | { readonly status: 'not-done' };
+  /** The outcome of an earlier execution of the call that was not recorded; `unknown` if its report was refused. */
+  readonly outcome?:
+    | { readonly status: 'done'; readonly value?: unknown }
+    | { readonly status: 'not-done' | 'unknown' };
   /**
    * How often the call was restarted because an answer stated that it was not done. Earlier outcomes do not apply to
    * the next restart.

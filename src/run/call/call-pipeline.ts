@@ -28,6 +28,7 @@ import {
   type CallOutcome,
   type CallRequest,
   type CallSource,
+  hadBegun,
   type Invocation,
   isRepeated,
   type MaybeLater,
@@ -192,7 +193,7 @@ function makeTraced(environment: CallEnvironment, request: CallRequest, origin: 
   const { id, name, journal, startedBy, mcp } = request;
   const { approved, refused, result, outcome, answers = [] } = journal ?? {};
   const answered = present<PendingKind>([
-    (approved || refused !== undefined) && 'approval',
+    (approved || (refused !== undefined && outcome === undefined)) && 'approval',
     result && 'client',
     outcome && 'outcome',
     ...answers.map(() => 'question' as const),
@@ -376,7 +377,7 @@ function closeContext({ context }: ReceivedCall, { taskId }: CallOutcome): Maybe
 }
 
 function answer(call: ReceivedCall, outcome: CallOutcome): ToolResult | Invocation {
-  const { environment, standing, request } = call;
+  const { environment, standing, request, hooked } = call;
   const { status, result, suspension } = outcome;
   if (!environment.isRecorded) return result;
   const known = callRecord(call, outcome);
@@ -385,6 +386,8 @@ function answer(call: ReceivedCall, outcome: CallOutcome): ToolResult | Invocati
     approved === undefined ? known : withApproval(known, call);
   const isKept = environment.recordsKeys && call.checked !== undefined && !outcome.isNotBegun;
   if (isKept) record.idempotencyKey = keyOfEffect(call);
+  const isNotRepeated = status === 'refused' || hooked?.isAnswered;
+  if (hooked?.hidesFailure || (isNotRepeated && hadBegun(request))) record.effects = 'unknown';
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };
 }

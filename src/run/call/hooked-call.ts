@@ -137,6 +137,8 @@ export class CallHooks {
   #refusal: Block | undefined;
   /** A hook answered the call instead of the tool. */
   isAnswered = false;
+  /** A hook replaced the failure of the tool. */
+  hidesFailure = false;
 
   constructor(
     private readonly hooks: HooksByMoment,
@@ -217,6 +219,7 @@ export class CallHooks {
       if (result === original) return outcome;
       // The status follows the new result's error flag; everything else stays.
       const now = result.isError ? 'error' : 'success';
+      this.hidesFailure = status === 'error' && now === 'success' && !isAnswered;
       return { ...outcome, result, status: status === 'success' || status === 'error' ? now : status };
     });
   }

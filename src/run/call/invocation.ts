@@ -65,6 +65,12 @@ export function isRepeated({ journal, hasBegun }: CallRequest): boolean {
   return journal !== undefined || hasBegun === true;
 }
 
+/** Whether an earlier execution of a call may have had an effect. */
+export function hadBegun({ hasBegun, journal }: Pick<CallRequest, 'hasBegun' | 'journal'>): boolean {
+  const { outcome, once = [] } = journal ?? {};
+  return hasBegun === true || outcome?.status === 'unknown' || once.length > 0;
+}
+
 /** Stores a value of `context.once`; rejects if that fails. */
 export type KeepOnce = (done: OnceValue) => Promise<void>;
 

@@ -269,6 +269,7 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
     if (!approved) {
       if (reason !== undefined && typeof reason !== 'string') return unfit('`reason` is not a string');
       const refused = withoutUndefined({ reason });
+      if (kind === 'outcome') return answered({ ...journal, refused, outcome: { status: 'unknown' } });
       if (wait.onRefusal === undefined) return answered({ ...journal, refused });
       const { index, message = '' } = wait;
       return answered({ ...journal, answers: [...journal.answers, { index, message, refused }] });

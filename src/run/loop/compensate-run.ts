@@ -42,7 +42,7 @@ export interface CompensateOptions {
   readonly leaseMs?: number;
 }
 
-/** The outcome for one effect of a run. */
+/** The outcome for one effect of a run. A call that a hook answered before its tool ran has none. */
 export interface Compensation {
   readonly callId: string;
   readonly tool: string;
@@ -52,7 +52,8 @@ export interface Compensation {
    * `compensated`: undone now; `before`: undone earlier; `failed`: the compensation failed, and effects of earlier
    * calls were left; `none`: the tool has no `compensate`, or reports (`reconcile`) that the call was not executed;
    * `cancelled`: a job that had not started was cancelled; `unknown`: the call was cut off, failed or continues, or
-   * `tools` does not have its tool, so that it is unknown whether there is an effect to undo.
+   * `tools` does not have its tool, so that it is unknown whether there is an effect to undo. A call that was cut off
+   * and then refused, or whose error a hook replaced, counts as cut off or failed.
    */
   readonly status: 'compensated' | 'before' | 'failed' | 'none' | 'cancelled' | 'unknown';
   /** The result of the compensation, or why it failed; for other calls, the known facts. */
@@ -170,9 +171,12 @@ interface UndoneCall extends Pick<CallRecord, 'id' | 'name' | 'rawArguments' | '
 /** Last call first. */
 function callsToUndo({ runId, iterations, open, toolCalls }: FoldedRun): readonly UndoneCall[] {
   const ended = toolCalls.map(restoredRecord).flatMap((record): readonly UndoneCall[] => {
-    const { idempotencyKey, status } = record;
+    const { idempotencyKey, effects } = record;
+    const isUnknown = effects === 'unknown';
     // Calls that were aborted before they had begun have no key.
-    return idempotencyKey === undefined || !mayHaveRun(status) ? [] : [{ ...record, idempotencyKey }];
+    if (idempotencyKey === undefined || !(isUnknown || mayHaveRun(record))) return [];
+    const status = isUnknown && record.status === 'success' ? 'error' : record.status;
+    return [{ ...record, idempotencyKey, status }];
   });
   const begun = (open?.calls ?? []).flatMap((call, index): readonly UndoneCall[] => {
     if (call.status !== 'begun' || call.readOnly) return [];

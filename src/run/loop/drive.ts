@@ -15,7 +15,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, anySignal, onAbort } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
-import type { Invocation, InvokeOptions, MaybeLater } from '../call/invocation.js';
+import { hadBegun, type Invocation, type InvokeOptions, type MaybeLater } from '../call/invocation.js';
 import { jobsOf } from '../call/job-dispatch.js';
 import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
 import { callRecord } from '../call/run-body.js';
@@ -614,8 +614,8 @@ function progressOfCall({
 }: ParsedCall): 'not-begun' | 'asking' | 'begun' {
   const { waits = [], journal = call.journal } = suspension ?? {};
   const kinds = new Set(waits.map(({ kind }) => kind));
-  const hasDone = inner.length > 0 || Boolean(journal?.once.length);
-  if (hasBegun || hasDone || kinds.has('outcome') || kinds.has('client')) return 'begun';
+  const hasDone = inner.length > 0 || hadBegun({ hasBegun, journal });
+  if (hasDone || kinds.has('outcome') || kinds.has('client')) return 'begun';
   return kinds.has('question') || journal?.answers.length ? 'asking' : 'not-begun';
 }
 

@@ -20,7 +20,7 @@ import {
   NO_AMOUNTS,
   partBeyond,
 } from '../../core/contract/budget-ledger.js';
-import type { CallScope, CallStatus } from '../../core/contract/call.js';
+import type { CallRecord, CallScope, CallStatus } from '../../core/contract/call.js';
 import type { Hooks } from '../../core/contract/hooks.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { LLMRequest, Usage } from '../../core/contract/llm-provider.js';
@@ -392,7 +392,7 @@ export class RunBudget {
       const open = this.#open.get(callId);
       if (open === undefined || isCompletion) return undefined;
       this.#open.delete(callId);
-      const hasRun = mayHaveRun(status) && !isAnswered;
+      const hasRun = mayHaveRun({ status }) && !isAnswered;
       if (hasRun) this.#countCall(name, open.cost);
       return open.reserved.settle(hasRun ? ofCall(open.cost) : NO_AMOUNTS) as undefined;
     },
@@ -421,8 +421,9 @@ export class RunBudget {
     records: readonly StoredCallRecord[],
     find: (name: string) => ToolDefinition | undefined,
   ): void {
-    for (const { name, status, hooks = [], arguments: args } of records) {
-      if (!mayHaveRun(status) || hooks.some(({ did }) => did === 'answered')) continue;
+    for (const record of records) {
+      if (!mayHaveRun(record)) continue;
+      const { name, arguments: args } = record;
       const cost = costOfCall(find(name), args);
       this.#countCall(name, cost);
       for (const account of this.#accounts) account.spend(ofCall(cost));
@@ -891,9 +892,9 @@ function costOfCall(tool: ToolDefinition | undefined, args: JsonObject = {}): nu
 
 const HAS_RUN: readonly CallStatus[] = ['success', 'error', 'timed_out', 'aborted', 'started'];
 
-/** Whether the tool of a call with this status has run, or may have run. */
-export function mayHaveRun(status: CallStatus): boolean {
-  return HAS_RUN.includes(status);
+/** Whether the tool of an ended call has run, or may have run: no hook answered the call instead. */
+export function mayHaveRun({ status, hooks = [] }: Pick<CallRecord, 'status' | 'hooks'>): boolean {
+  return HAS_RUN.includes(status) && !hooks.some(({ did }) => did === 'answered');
 }
 
 interface Beyond {
