@@ -2,14 +2,19 @@ import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import {
   asyncResult,
+  compensateRun,
   discoverTools,
+  type Effect,
+  runToolLoop,
   Tool,
   ToolContext,
   ToolRegistry,
   type ToolResult,
   Toolset,
 } from 'toolwright';
-import { toolHarness } from 'toolwright/testing';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider, toolHarness } from 'toolwright/testing';
+import { Permissions } from 'toolwright/toolbox/permissions';
 import { container, inject, injectable, Lifecycle, scoped, singleton } from 'tsyringe';
 
 const closed: string[] = [];
@@ -162,6 +167,47 @@ test('a constructor that throws is reported as a declaration fault', () => {
   expect(() => discoverTools({ toolsets: [Broken] })).toThrow(
     /Broken: it could not be created: .*no database at localhost/,
   );
+});
+
+test.each([
+  ['singleton', [1, 1, 1]],
+  ['scoped', [1, 1, 2]],
+  ['transient', [1, 2, 3]],
+] as const)('the companions of a %s toolset get instances as its method does', async (scope, instances) => {
+  const log: unknown[] = [];
+  let made = 0;
+  @Toolset({ scope })
+  class Bank {
+    readonly number = ++made;
+    @Tool({ description: 'Pay', touches: 'accounts', compensate: 'refund' })
+    pay() {
+      log.push(['pay', this.number]);
+      return 'paid';
+    }
+    accounts() {
+      log.push(['touches', this.number]);
+      return [];
+    }
+    refund({ result }: Effect & { readonly result: ToolResult }) {
+      log.push(['refund', this.number, result.forLLM]);
+    }
+  }
+  const tools = discover(Bank);
+  const store = new MemoryRunStore();
+  const provider = new ScriptedProvider([
+    { toolCalls: [{ name: 'pay', arguments: {} }] },
+    { content: 'Done' },
+  ]);
+  const { policy } = new Permissions();
+  const config = { provider, model: 'm', tools, store, checkpoint: 'step', policy } as const;
+  const { runId = '' } = await runToolLoop(config, [{ role: 'user', content: 'Pay' }]);
+  expect(await compensateRun(store, runId, { tools })).toMatchObject([{ status: 'compensated' }]);
+  const [touching, paying, refunding] = instances;
+  expect(log).toEqual([
+    ['touches', touching],
+    ['pay', paying],
+    ['refund', refunding, 'paid'],
+  ]);
 });
 
 test('any container with resolve and createScope can be used', async () => {

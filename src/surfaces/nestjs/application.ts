@@ -6,7 +6,7 @@ import type { PolicyDecision, PolicyRequest } from '../../core/contract/call.js'
 import type { ClassType } from '../../core/contract/declaration.js';
 import type { Job, JobEngine } from '../../core/contract/job-engine.js';
 import { keepsJobs } from '../../core/contract/job-store.js';
-import type { InjectionToken, Logger } from '../../core/contract/ports.js';
+import type { Logger } from '../../core/contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
 import { RUN_STORE } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
@@ -591,7 +591,7 @@ class ApplicationTools {
       const target = providerTarget(handler, host);
       const tool: ToolDefinition = toolOfMethod(planned, {
         container: this.#container,
-        open: (context) => context.resolve(planned.class as InjectionToken<object>),
+        withInstance: (context, use) => this.#caller.withInstance(target, context, use),
         execute: (args, context) => this.#caller.perform(target, { tool, arguments: args, context }),
       });
       this.#targets.set(tool, target);

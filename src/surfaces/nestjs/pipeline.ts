@@ -12,7 +12,7 @@ import {
   Logger as NestLogger,
   type PipeTransform,
 } from '@nestjs/common';
-import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
+import type { ApplicationConfig, ContextId, ModulesContainer } from '@nestjs/core';
 import { catchError, isObservable, lastValueFrom, Observable, takeUntil, tap } from 'rxjs';
 import type { LogFields, Logger } from '../../core/contract/ports.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
@@ -497,9 +497,14 @@ interface CallerParts {
 /** A tool call from the registry, with validated arguments. */
 type RequestedCall = Omit<ToolCallInfo, 'request'>;
 
+/** What the guards, the tool's method and its companions share in one call. */
 interface PreparedCall {
+  readonly target: CallTarget;
   readonly origin: CallOrigin;
-  readonly opened: OpenedCall | Promise<OpenedCall>;
+  /** Where its objects are injected; absent until one is needed. */
+  contextId: ContextId | undefined;
+  /** Absent until the guards are asked: companions, which need only the instance, may come first. */
+  opened: Awaitable<OpenedCall> | undefined;
   /** The guards have accepted it. */
   isAdmitted: boolean;
 }
@@ -525,32 +530,46 @@ export class ToolCaller {
 
   /** Why the call is refused; `undefined` if it is not. */
   refusal(target: CallTarget, requested: RequestedCall): Awaitable<string | undefined> {
-    const prepared = this.#callOf(target, requested);
+    const prepared = this.#callOf(target, requested.context);
     return prepared.origin.run(() => this.#ask(prepared, requested));
+  }
+
+  /** Passes the instance that the tool's method has in a call to `use`, in the context of the call's owner. */
+  withInstance(
+    target: CallTarget,
+    context: ToolContext,
+    use: (instance: object) => unknown,
+  ): Promise<unknown> {
+    const prepared = this.#callOf(target, context);
+    return prepared.origin.run(async () => use(await instanceIn(target, this.#contextIdOf(prepared))));
   }
 
   /** Runs the method. Throws or rejects with the error for the model. */
   perform(target: CallTarget, requested: RequestedCall): unknown {
     const { running, pipeline } = this.#parts;
     return running.call(requested, () => {
-      const prepared = this.#callOf(target, requested);
+      const prepared = this.#callOf(target, requested.context);
       // Permission holds once: a second call with this context asks the guards again.
       this.#prepared.get(requested.context)?.delete(target);
       return prepared.origin.run(() => {
         const asked = prepared.isAdmitted ? undefined : this.#ask(prepared, requested);
         return andThen(asked, (reason) =>
           reason === undefined
-            ? andThen(prepared.opened, (opened) => pipeline.perform(opened, requested.arguments))
+            ? andThen(this.#opened(prepared, requested), (opened) =>
+                pipeline.perform(opened, requested.arguments),
+              )
             : failedResult('ToolRefused', `The tool '${requested.tool.name}' was refused: ${reason}`),
         );
       });
     });
   }
 
-  #ask(prepared: PreparedCall, { tool }: RequestedCall): Awaitable<string | undefined> {
-    const { opened } = prepared;
+  #ask(prepared: PreparedCall, requested: RequestedCall): Awaitable<string | undefined> {
+    const opened = this.#opened(prepared, requested);
     const isAtOnce = !(opened instanceof Promise) && !this.#parts.visibility.isLimited;
-    const reason = isAtOnce ? this.#parts.pipeline.refusal(opened) : this.#askLater(prepared, tool);
+    const reason = isAtOnce
+      ? this.#parts.pipeline.refusal(opened)
+      : this.#askLater(prepared.origin, opened, requested.tool);
     const admit = (answer: string | undefined): string | undefined => {
       prepared.isAdmitted = answer === undefined;
       return answer;
@@ -558,9 +577,12 @@ export class ToolCaller {
     return andThen(reason, admit);
   }
 
-  async #askLater({ origin, opened }: PreparedCall, tool: ToolDefinition): Promise<string | undefined> {
+  async #askLater(
+    { request, isForAbsent }: CallOrigin,
+    opened: Awaitable<OpenedCall>,
+    tool: ToolDefinition,
+  ): Promise<string | undefined> {
     const { pipeline, visibility } = this.#parts;
-    const { request, isForAbsent } = origin;
     try {
       const ready = await opened;
       // Without a request, visibility cannot be checked; such a run has only the tools that it was offered before.
@@ -572,21 +594,32 @@ export class ToolCaller {
     }
   }
 
-  #callOf(target: CallTarget, requested: RequestedCall): PreparedCall {
-    const { tool, arguments: checked, context } = requested;
+  #callOf(target: CallTarget, context: ToolContext): PreparedCall {
     const ofContext = cached(this.#prepared, context, () => new Map<CallTarget, PreparedCall>());
     return cached(ofContext, target, () => {
       const origin = this.#parts.requests.originOf(context);
-      const call = { tool, arguments: checked, context, request: origin.request };
-      return { origin, opened: origin.run(() => this.#prepare(target, call)), isAdmitted: false };
+      return { target, origin, contextId: undefined, opened: undefined, isAdmitted: false };
     });
   }
 
+  #contextIdOf(prepared: PreparedCall): ContextId {
+    const { origin, target } = prepared;
+    prepared.contextId ??= this.#parts.requests.contextIdOf(origin.request, target.wrapper);
+    return prepared.contextId;
+  }
+
+  #opened(prepared: PreparedCall, requested: RequestedCall): Awaitable<OpenedCall> {
+    prepared.opened ??= this.#open(prepared, requested);
+    return prepared.opened;
+  }
+
   /** Synchronous if the provider and all enhancers are singletons. */
-  #prepare(target: CallTarget, call: ToolCallInfo): OpenedCall | Promise<OpenedCall> {
-    const { enhancers, requests } = this.#parts;
+  #open(prepared: PreparedCall, { tool, arguments: checked, context }: RequestedCall): Awaitable<OpenedCall> {
+    const { enhancers } = this.#parts;
+    const { target, origin } = prepared;
     try {
-      const at = { target, contextId: requests.contextIdOf(call.request, target.wrapper) };
+      const at = { target, contextId: this.#contextIdOf(prepared) };
+      const call = { tool, arguments: checked, context, request: origin.request };
       // Enhancers for HTTP read the request first; a tool call has no response.
       const args = [call.request, undefined, undefined, call];
       const around = isStatic(target.wrapper) ? enhancers.staticOf(target) : undefined;

@@ -21,7 +21,7 @@ import {
 } from '../../core/kernel/options.js';
 import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
 import { bindMethod, methodPlace } from './bound-method.js';
-import { toolsetHost } from './containers/toolset-host.js';
+import { type InstanceSource, toolsetHost } from './containers/toolset-host.js';
 import { freezeTool } from './define-tool.js';
 import { NAMING, type PlannedTool, planToolset } from './plan-toolset.js';
 
@@ -95,19 +95,28 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   return tools.map((planned) => {
     const source = sources.get(planned.class);
     if (source === undefined) throw new TypeError(`${methodPlace(planned)} has no instance`);
-    const { call, bindings } = planned;
-    const { resolver: container } = host;
-    if (source.kind === 'per-call') {
-      const execute: ToolDefinition['execute'] = (args, context) => call(source.open(context))(args, context);
-      return toolOfMethod(planned, { container, open: source.open, execute });
-    }
-    const isInjected = bindings.some(({ from }) => from === 'context' || from === 'signal');
-    return toolOfMethod(planned, {
-      container,
-      ignoresContext: !isInjected || undefined,
-      open: () => source.instance,
-      execute: call(source.instance),
-    });
+    return hostedTool(planned, source, host.resolver);
+  });
+}
+
+/** The tool of a planned method, called on the one instance of its class or on one for each call. */
+function hostedTool(
+  planned: PlannedTool,
+  source: InstanceSource,
+  container: InstanceResolver,
+): ToolDefinition {
+  const { call, bindings } = planned;
+  if (source.kind === 'per-call') {
+    const { open } = source;
+    const execute: ToolDefinition['execute'] = (args, context) => call(open(context))(args, context);
+    return toolOfMethod(planned, { container, withInstance: (context, use) => use(open(context)), execute });
+  }
+  const isInjected = bindings.some(({ from }) => from === 'context' || from === 'signal');
+  return toolOfMethod(planned, {
+    container,
+    ignoresContext: !isInjected || undefined,
+    withInstance: (_context, use) => use(source.instance),
+    execute: call(source.instance),
   });
 }
 
@@ -193,22 +202,24 @@ function duplicates(tools: readonly PlannedTool[]): readonly AuthorFault[] {
 
 /** How the method of a tool is called. */
 interface MethodCalling extends Pick<ToolDefinition, 'container' | 'ignoresContext' | 'execute'> {
-  /** Returns the instance for a call of a companion method. */
-  readonly open: (context: ToolContext) => unknown;
+  /** Passes the instance that a call of the tool has to `use`, which calls a companion method. */
+  readonly withInstance: (context: ToolContext, use: (instance: object) => unknown) => unknown;
 }
 
 /** Creates the tool of a planned method; its host determines how it is called. */
-export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodCalling): ToolDefinition {
+export function toolOfMethod(
+  planned: PlannedTool,
+  { withInstance, ...calling }: MethodCalling,
+): ToolDefinition {
   const { class: owner, key, options, call: _, bindings, facts: __, ...parts } = planned;
   const companions: Partial<Record<Companion, unknown>> = {};
   for (const role of COMPANIONS) {
     const name = options[role];
-    // Called on the instance that a call of the tool would have.
     if (name !== undefined)
-      companions[role] = async (effect: unknown, context: ToolContext): Promise<unknown> => {
-        const instance = (await open(context)) as Readonly<Record<string, (...args: unknown[]) => unknown>>;
-        return instance[name]?.(effect, context);
-      };
+      companions[role] = async (effect: unknown, context: ToolContext): Promise<unknown> =>
+        withInstance(context, (instance) =>
+          (instance as Readonly<Record<string, (...args: unknown[]) => unknown>>)[name]?.(effect, context),
+        );
   }
   const tool = freezeTool(options, {
     ...parts,

@@ -229,7 +229,7 @@ function lifecycleOf(lifetime: ToolsetScope): Lifecycle {
 }
 
 /** The source of the instance that handles a call. */
-type InstanceSource =
+export type InstanceSource =
   | { readonly kind: 'always'; readonly instance: object }
   | { readonly kind: 'per-call'; readonly open: (context: ToolContext) => object };
 
