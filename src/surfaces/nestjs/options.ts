@@ -217,7 +217,16 @@ export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
   for (const [isSet, option, problem] of needStore)
     if (isSet && store === undefined) faults.push({ where: OPTIONS.of, option, problem, fix });
   refuseOptions(faults);
-  return given;
+  if (scopeOf === undefined) return given;
+  return { ...given, scopeOf: async (owner: never) => knownScope(await scopeOf(owner)) };
+}
+
+/** The scope of an owner. A lookup that finds no user often returns `undefined` or `null`. */
+function knownScope(scope: unknown): OwnerScope {
+  if (isRecord(scope)) return scope;
+  const problem = `scopeOf returned ${scope === null ? 'null' : `a value of type ${typeof scope}`} for the owner of a run`;
+  const fix = 'scopeOf: ({ user }) => ({ request: { user } }); throw an error if there is no such user';
+  throw new InvalidOptionsError([{ where: OPTIONS.of, option: 'scopeOf', problem, fix }]);
 }
 
 export const NO_OWNER: InvalidOption = {

@@ -220,6 +220,21 @@ test('ToolwrightService continues a run without a request if scopeOf returns non
   expect(toolCalls[0]?.result.forLLM).toBe('[null,"ada",null,null,5]');
 });
 
+test.each([undefined, null, 'ada'])(
+  'ToolwrightService refuses %j as the result of scopeOf',
+  async (scope) => {
+    const booted = await bank({ scopeOf: async () => scope as never });
+    const state = await suspended(booted);
+    await expect(
+      booted.toolwright.resumeStored(state.runId, yes(state), { request: CLERK }),
+    ).rejects.toMatchObject({
+      name: 'InvalidOptions',
+      message: expect.stringContaining('ToolwrightModule: scopeOf returned'),
+    });
+    expect(booted.store.load(state.runId)).toEqual(state);
+  },
+);
+
 test('ToolwrightService.resume trusts the owner in a state only if the state is signed', async () => {
   const booted = await bank();
   const state = await suspended(booted);
