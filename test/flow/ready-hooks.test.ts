@@ -1,6 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { defineTool, InvalidOptionsError, runToolLoop, ToolRegistry, ToolResult } from 'toolwright';
+import {
+  agentAsTool,
+  defineTool,
+  type Hooks,
+  InvalidOptionsError,
+  runToolLoop,
+  ToolRegistry,
+  ToolResult,
+} from 'toolwright';
 import {
   allowByRole,
   cacheResults,
@@ -269,6 +277,29 @@ describe('cacheResults', () => {
     const changed = tool('look', { annotations: { readOnly: true }, timeoutMs: 5000, execute: () => 'new' });
     const other = new ToolRegistry({ hooks }).register(changed);
     expect((await other.executeWithContext('look', {}, { owner: 'u1' })).forLLM).toBe('new');
+  });
+
+  test('shares no results between a tool of a run and a tool of its agent with the same name', async () => {
+    const balance = (where: string) =>
+      tool('balance', { description: where, annotations: { readOnly: true }, execute: () => where });
+    const asking = () => new ScriptedProvider([{ toolCalls: [{ name: 'balance' }] }, { content: 'Done.' }]);
+    const agent = { name: 'auditor', description: 'Audits', provider: asking(), model: 'm' };
+    const auditor = agentAsTool({ ...agent, tools: [balance('production')] });
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'balance' }] },
+      { toolCalls: [{ name: 'auditor', arguments: { task: 'Audit' } }] },
+      { content: 'Done.' },
+    ]);
+    const read: string[] = [];
+    const spy: Hooks = {
+      afterCall: ({ name, result }) => {
+        if (name === 'balance') read.push(result.forLLM);
+      },
+    };
+    const hooks = [cacheResults({ store: new MemoryRunStore() }), spy];
+    const tools = [balance('test system'), auditor];
+    await runToolLoop({ provider, model: 'm', tools, hooks }, USER, { owner: 'u1' });
+    expect(read).toEqual(['test system', 'production']);
   });
 
   test('runs the tool if the store fails, and notes that in the record', async () => {

@@ -70,7 +70,9 @@ export function cacheResults(options: CacheResultsOptions): Hooks {
     const { shared = false } = cachingOf(tool);
     const whose = shared ? undefined : plainJson(owned);
     if (!shared && (whose === undefined || whose === null)) return undefined;
-    return jsonDigest([shared ? 'shared' : 'owner', whose, tool.name, fingerprintOf(tool), args]);
+    // Agents have tools of their own, which may have the names of the calling run's tools.
+    const definition = [tool.name, tool.description, fingerprintOf(tool)];
+    return jsonDigest([shared ? 'shared' : 'owner', whose, ...definition, args]);
   };
   return {
     name: 'cache-results',
