@@ -17,6 +17,7 @@ import {
   required,
 } from '../../core/kernel/options.js';
 import { type CutDetails, cutDetails, isCutDetails } from '../call/result-text.js';
+import { type Found, MASKS, type MaskReading, type RunMasks } from '../loop/run-masks.js';
 
 /** Where texts are masked. */
 type MaskedPlace = 'requests' | 'replies' | 'arguments' | 'results';
@@ -78,6 +79,9 @@ export const PERSONAL_DATA: readonly MaskedPattern[] = [
  * mask that does not exist in the history makes the argument invalid. With `arguments`, tools receive masks, and
  * nothing is restored.
  *
+ * Each run has its own numbers. The answer of a run within a call, such as that of an agent, contains the values if the
+ * calling run masks them again.
+ *
  * Patterns find texts of a known form. They miss names and other spellings.
  *
  * @throws InvalidOptionsError (521) for invalid options.
@@ -100,6 +104,7 @@ export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
   const isReversible = places === undefined || (places.includes('requests') && !places.includes('arguments'));
   return {
     name: NAME,
+    ...(isReversible && { [MASKS]: masks }),
     ...(masked.has('requests') && {
       beforeRequest: (request, { scope }) => {
         const { messages: given } = request;
@@ -206,17 +211,6 @@ export interface MaskedPattern {
   readonly isOne?: (found: string) => boolean;
 }
 
-/** A part of a text: a value to hide, or a text in the form of a mask. */
-interface Found {
-  readonly from: number;
-  readonly to: number;
-  readonly text: string;
-  /** The name of the pattern that matched. */
-  readonly name?: string;
-  /** The mask in its standard spelling: `[email 1]`, or `[email]`. */
-  readonly mask?: string;
-}
-
 /** Replaces the texts within JSON. */
 type Masking = (text: string, isKey?: boolean) => string;
 
@@ -264,9 +258,15 @@ class IssuedMasks {
     return this.#masks.get(`${name} ${value}`);
   }
 
+  /** The value for which a mask was issued. */
+  issuedFor({ mask = '' }: Found): string | undefined {
+    return this.#values.get(mask);
+  }
+
   /** The value of a mask; the text itself if it is plain text; `undefined` if it was never issued. */
-  valueOf({ mask = '', text }: Found): string | undefined {
-    return this.#values.get(mask) ?? (this.#quoted.has(mask) || !isNumbered(mask) ? text : undefined);
+  valueOf(found: Found): string | undefined {
+    const { mask = '', text } = found;
+    return this.issuedFor(found) ?? (this.#quoted.has(mask) || !isNumbered(mask) ? text : undefined);
   }
 }
 
@@ -274,8 +274,13 @@ function isNumbered(mask: string): boolean {
   return / \d+\]$/.test(mask);
 }
 
+/** The mask of a value that is hidden permanently. */
+function withoutNumber(mask: string): string {
+  return mask.replace(/[ _-]*\d+\]$/, ']');
+}
+
 /** The values found in the messages of one history; hides and restores them. */
-class Masks {
+class Masks implements RunMasks {
   /** Masks as they are issued, and as a model may spell them. */
   readonly #mark: RegExp;
   readonly #nearMark: RegExp;
@@ -296,18 +301,22 @@ class Masks {
   }
 
   /** A text without the values; values without their own mask are hidden permanently. */
-  text(text: string, issued?: IssuedMasks): string {
-    return this.#replaced(text, ({ name, text: found }) =>
-      name === undefined ? found : (issued?.maskOf(name, found) ?? `[${name}]`),
-    );
+  text(text: string, issued?: IssuedMasks, isResult = false): string {
+    return this.#replaced(text, (found) => {
+      const { name, text: part } = found;
+      if (name !== undefined) return issued?.maskOf(name, part) ?? `[${name}]`;
+      // Tools receive values, so the mask was written for another run.
+      return isResult && issued?.issuedFor(found) !== undefined ? withoutNumber(part) : part;
+    });
   }
 
   messages(messages: readonly Message[], issued?: IssuedMasks): readonly Message[] {
     const masked: Message[] = [];
     let isChanged = false;
     for (const message of messages) {
-      const isPlain = this.#foundIn(message).every(({ name }) => name === undefined);
-      const shown = isPlain ? message : maskedJson(message, (text) => this.text(text, issued));
+      const isResult = message.role === 'tool';
+      const isPlain = this.#foundIn(message).every(({ name }) => name === undefined && !isResult);
+      const shown = isPlain ? message : maskedJson(message, (text) => this.text(text, issued, isResult));
       masked.push(shown as Message);
       isChanged ||= shown !== message;
     }
@@ -342,12 +351,41 @@ class Masks {
     return { value: restore(args, '') as JsonObject, faults };
   }
 
+  revealed<Words>(words: Words, { history, readers }: MaskReading): Words {
+    const issued = this.issuedIn(history);
+    return maskedJson(words, (text) => this.#revealedText(text, issued, readers)) as Words;
+  }
+
+  #revealedText(text: string, issued: IssuedMasks, readers: readonly RunMasks[] | undefined): string {
+    const isMask = ({ mask = '' }: Found) => isNumbered(mask);
+    const masks = this.find(text).filter(isMask);
+    const isRead = (mask: string) => readers?.some((reader) => reader.find(mask).some(isMask)) ?? true;
+    const lost = new Set<Found>();
+    for (;;) {
+      let [result, at] = ['', 0];
+      const values = new Map<string, Found>();
+      for (const part of masks) {
+        const value = lost.has(part) ? undefined : issued.issuedFor(part);
+        result += text.slice(at, part.from);
+        if (value !== undefined) values.set(`${result.length} ${result.length + value.length}`, part);
+        result += value ?? (isRead(part.text) ? withoutNumber(part.text) : part.text);
+        at = part.to;
+      }
+      result += text.slice(at);
+      // Beside other text, a value may be no value for the reader, or a longer one.
+      for (const { name, from, to } of readers?.flatMap((reader) => reader.find(result)) ?? [])
+        if (name !== undefined) values.delete(`${from} ${to}`);
+      if (values.size === 0) return result;
+      for (const part of values.values()) lost.add(part);
+    }
+  }
+
   #foundIn(message: Message): readonly Found[] {
     const known = this.#known.get(message);
     if (known !== undefined) return known;
     const found: Found[] = [];
     maskedJson(message, (text) => {
-      found.push(...this.#find(text));
+      found.push(...this.find(text));
       return text;
     });
     this.#known.set(message, found);
@@ -356,7 +394,7 @@ class Masks {
 
   #replaced(text: string, replace: (found: Found) => string): string {
     let [result, at] = ['', 0];
-    for (const found of this.#find(text)) {
+    for (const found of this.find(text)) {
       result += text.slice(at, found.from) + replace(found);
       at = found.to;
     }
@@ -364,7 +402,7 @@ class Masks {
   }
 
   /** In the order of the text. Later patterns ignore the matches of earlier ones. */
-  #find(text: string): readonly Found[] {
+  find(text: string): readonly Found[] {
     let all = [...text.matchAll(this.#mark)].map(maskAt);
     const plain = text.includes('"') ? text.replace(ESCAPE, (escaped) => '\n'.repeat(escaped.length)) : text;
     for (const { name, pattern, isOne } of this.patterns)

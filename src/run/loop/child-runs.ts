@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { CallRecord, CallScope, Wait } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import type { Message } from '../../core/contract/llm-provider.js';
+import type { AssistantMessage, Message } from '../../core/contract/llm-provider.js';
 import type { RunState, StoredInnerRun, StoredRunResult } from '../../core/contract/run-state.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { plainJson } from '../../core/kernel/json.js';
@@ -9,8 +9,10 @@ import { RunIds } from '../call/effect-key.js';
 import { failedResult, storedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ToolLoopResult } from './events.js';
+import type { GivenHistory } from './given-history.js';
 import type { LoopRun } from './loop-run.js';
 import { keyOfCall, type ParsedCall } from './messages.js';
+import { type HookedRun, type Reveal, revealing } from './run-masks.js';
 
 /**
  * The child runs of the current call.
@@ -175,4 +177,34 @@ export function leftSuspended(tool: string, { pending }: Pick<RunState, 'pending
   const tools = [...new Set(pending.map((call) => `'${call.tool}'`))].join(', ');
   const message = `The tool '${tool}' ran a model of its own, and that run is waiting for an answer about ${tools || 'its calls'}, which cannot be given here. It was not done.`;
   return failedResult('NotExecutableHere', message);
+}
+
+/** For the answer of a run in a call or a job. The run that receives the completion of a job is not known here. */
+export function revealingAnswer(run: HookedRun, history: readonly Message[]): Reveal | undefined {
+  const calling = childRuns.getStore()?.run;
+  if (calling === undefined && RunIds.ofJob.getStore()?.isOver !== false) return undefined;
+  return revealing(run, history, calling);
+}
+
+/** The history of a new run in a call: messages of the calling run's model have the masks of the calling run. */
+export function historyInCall(given: GivenHistory, run: HookedRun): GivenHistory {
+  const calling = childRuns.getStore()?.run;
+  if (calling === undefined || given.isShared) return given;
+  const reveal = revealing(calling, calling.messages, run);
+  if (reveal === undefined) return given;
+  const known = new Set<Message>(calling.messages);
+  const messages = given.messages.map((message) =>
+    known.has(message) && message.role === 'assistant' ? revealedMessage(message, reveal) : message,
+  );
+  return { messages };
+}
+
+/** A changed message loses the provider's items, which contain the masks. */
+function revealedMessage(message: AssistantMessage, reveal: Reveal): AssistantMessage {
+  const revealed = reveal(message);
+  if (revealed === message) return message;
+  const { providerItems: _, tool_calls: calls, ...others } = revealed;
+  return calls === undefined
+    ? others
+    : { ...others, tool_calls: calls.map(({ providerItems: __, ...call }) => call) };
 }

@@ -23,7 +23,14 @@ import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import { approvalNeed } from '../call/waits.js';
 import { TEXT_TOOLS } from '../text/text-tool-calls.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
-import { ChildRuns, childRuns, childWaits, finalizeCompletion } from './child-runs.js';
+import {
+  ChildRuns,
+  childRuns,
+  childWaits,
+  finalizeCompletion,
+  historyInCall,
+  revealingAnswer,
+} from './child-runs.js';
 import type { EventSink, LoopEnd, LoopEvent, ToolLoopResult } from './events.js';
 import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
@@ -123,6 +130,7 @@ async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> 
     }
   }
   if (run.output !== undefined) end = await run.output.parsed(end);
+  if (run.reveal !== undefined) end = { ...end, ...run.reveal({ content: end.content }) };
   try {
     if (run.budget !== undefined) await run.budget.close();
   } catch (error) {
@@ -763,7 +771,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const { logger = tools.logger, telemetry = tools.telemetry, agentName: agent } = given;
   const isReady = model === given.model && logger === given.logger;
   const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
-  const messages = isNew ? givenHistory(start, logger) : [...start.record.messages];
+  const { messages, reveal } = wordsOf(start, { tools, config });
   const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
   const budget = budgetOf(config, { scope, parent: childRuns.getStore()?.run.budget, before: record });
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
@@ -809,8 +817,18 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     toolCalls: record?.toolCalls.map(restoredRecord) ?? [],
     iterations: record?.iterations ?? 0,
     usage: record?.usage ?? NO_USAGE,
-    output: config.output === undefined ? undefined : new FinalAnswer(config.output, tools),
+    output: config.output === undefined ? undefined : new FinalAnswer(config.output, tools, reveal),
+    reveal,
   };
+}
+
+/** The history at the start of a run, and how its answer is read outside of it. */
+function wordsOf(start: RunStart, run: Pick<LoopRun, 'tools' | 'config'>) {
+  const messages =
+    'messages' in start
+      ? givenHistory(historyInCall(start, run), run.config.logger)
+      : [...start.record.messages];
+  return { messages, reveal: revealingAnswer(run, messages) };
 }
 
 function missingModel(): never {

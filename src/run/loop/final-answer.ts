@@ -20,6 +20,7 @@ import { ToolRegistry } from '../call/tool-registry.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { LoopEnd } from './events.js';
 import { isTruncated } from './messages.js';
+import type { Reveal } from './run-masks.js';
 
 /** The tool that the model calls to answer, if its provider does not support response schemas. */
 export const FINAL_ANSWER = 'final_answer';
@@ -47,12 +48,16 @@ export class FinalAnswer {
   readonly #registry: ToolRegistry;
   /** The form in which the last request asked for a text; `undefined` if it asked for a call. */
   #form: ResponseForm | undefined;
+  readonly #reveal: Reveal | undefined;
 
   /**
+   * `reveal` is applied before the check, as masks of arguments are replaced.
+   *
    * @throws ToolDeclarationError for a schema that does not describe an object; InvalidOptionsError (521) if a tool of
    * the run has the name of the answer's tool.
    */
-  constructor(source: SchemaSource, tools: ToolRegistry) {
+  constructor(source: SchemaSource, tools: ToolRegistry, reveal?: Reveal) {
+    this.#reveal = reveal;
     if (tools.offered(FINAL_ANSWER) !== undefined)
       refuseOptions([
         {
@@ -133,7 +138,9 @@ export class FinalAnswer {
   }
 
   async #call(id: string, args: ToolCall['arguments']): Promise<CallRecord> {
-    return (await this.#registry.invoke({ id, name: FINAL_ANSWER, arguments: args })).record;
+    const given = { arguments: args };
+    const answer = this.#reveal?.(given) ?? given;
+    return (await this.#registry.invoke({ id, name: FINAL_ANSWER, ...answer })).record;
   }
 
   /** The error of a run whose retries are used up: another one if the last rejected call was of the answer's tool. */

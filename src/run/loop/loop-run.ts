@@ -14,6 +14,7 @@ import type { LoopGuard, RetryBudget } from './guard.js';
 import type { CallingMessage, ParsedCall, SentMessages } from './messages.js';
 import type { ProviderTarget, StepSettings, ToolLoopConfig } from './options.js';
 import type { RunBudget } from './run-budget.js';
+import type { Reveal } from './run-masks.js';
 
 /**
  * Writes the entries of a running run to a store. Its promises resolve once the entries are committed, or the run is
@@ -150,6 +151,8 @@ export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 
   usage: Usage;
   /** Set if the run must end with data. */
   readonly output: FinalAnswer | undefined;
+  /** Set if its answer has masks, and is read outside of it. */
+  readonly reveal: Reveal | undefined;
   /** The model has answered in another form, and was asked for the data. */
   isAnswerAsked: boolean;
   /** The last reply was empty, and the model is asked again once. */
