@@ -25,6 +25,7 @@ import { errorMessage, isClientError, isHttpError } from '../../core/kernel/erro
 import { isObject } from '../../core/kernel/json.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
 import { CallContext, CallSuspended } from '../../run/call/context.js';
+import { logFailure } from '../../run/call/failure-log.js';
 import { loggedFields } from '../../run/call/log.js';
 import { planOf } from '../../run/call/plan.js';
 import { createRedaction, type Redaction } from '../../run/call/redact.js';
@@ -641,7 +642,7 @@ export class ToolCaller {
 export class ToolVisibility {
   readonly #visible: ToolwrightModuleOptions['visible'];
   readonly #redaction: Redaction;
-  readonly #logger = new NestLogger('Toolwright');
+  readonly #logger = nestLogger();
 
   constructor({ visible, redact }: Pick<ToolwrightModuleOptions, 'visible' | 'redact'>) {
     this.#visible = visible;
@@ -658,8 +659,8 @@ export class ToolVisibility {
     try {
       return (await this.#visible(request as never, tool)) === true;
     } catch (error) {
-      const fields = loggedFields({ error }, this.#redaction);
-      this.#logger.error(new LogEntry(`The tool '${tool.name}' is hidden: visible threw`, fields));
+      const what = 'A tool is hidden because visible threw';
+      logFailure(this.#logger, { what, error, at: { tool: tool.name }, redact: this.#redaction });
       return false;
     }
   }

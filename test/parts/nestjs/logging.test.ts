@@ -21,7 +21,7 @@ import {
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { type LogFields, Tool, ToolContext, ToolRegistry } from 'toolwright';
-import { ToolwrightModule, type ToolwrightModuleOptions } from 'toolwright/nestjs';
+import { ToolwrightModule, type ToolwrightModuleOptions, ToolwrightService } from 'toolwright/nestjs';
 
 @Injectable()
 class HeaderGuard implements CanActivate {
@@ -160,6 +160,17 @@ test('calls are logged with Nest’s logger, at levels that can be disabled', as
   expect(all).toEqual(['debug: Tool started', 'debug: Tool completed']);
   expect(await logOf((tools) => tools.execute('work'), ['warn'])).toEqual([]);
   expect(await logOf((tools) => tools.execute('fail'), ['warn'])).toEqual(['error: Tool failed']);
+});
+
+test('ToolwrightModule logs once that `visible` throws, not for each tool and request', async () => {
+  const logger = new KeepingLogger();
+  const visible = () => {
+    throw new Error('the directory is down');
+  };
+  const module = await create(logger, { visible });
+  const toolwright = module.get(ToolwrightService);
+  for (const request of [{}, {}]) expect(await toolwright.visibleTo(request)).toEqual({ allow: [] });
+  expect(logger.kept).toEqual(['error: A tool is hidden because visible threw: the directory is down']);
 });
 
 test('ToolwrightModule logs arguments of calls only with logArguments, and redact hides more names', async () => {
