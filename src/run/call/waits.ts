@@ -242,11 +242,7 @@ const ANSWER = optionTable<
  */
 export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
   checkArguments({ of: 'answerWait', given: { call }, rules: { call: CALL } });
-  return withAnswer(call, answer);
-}
-
-/** The same for a wait of the framework itself. */
-export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): AnsweredWait {
+  const { wait, journal } = call;
   const { kind } = wait;
   const { noun, field, form } = EXPECTED[kind];
   if (!isRecord(answer)) return unfit(`the answer must be ${form}`);
@@ -281,7 +277,7 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
     const accepts = isAgreed && schema !== undefined && createResultChecker(schema);
     // A question with nothing to fill in, such as an approval of an MCP server, only asks for agreement.
     const value = accepts && [{}, true].find((agreement) => accepts(agreement).length === 0);
-    return value ? withAnswer({ wait, journal }, { value }) : unfit(`the answer to ${noun} must be ${form}`);
+    return value ? answerWait(call, { value }) : unfit(`the answer to ${noun} must be ${form}`);
   }
   const problem = remember === undefined ? undefined : unrememberable(wait, remember);
   if (problem !== undefined) return unfit(problem);

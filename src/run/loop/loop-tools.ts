@@ -7,11 +7,11 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { errorResult, ToolResult } from '../../core/contract/tool-result.js';
 import { refuseOptions } from '../../core/errors/author-fault.js';
 import { cached } from '../../core/kernel/cached.js';
-import { canonicalJson, isRecord, ownerText, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
+import { isRecord, ownerText, parsedJson, withoutUndefined } from '../../core/kernel/json.js';
 import { nearestName } from '../../core/kernel/nearest-name.js';
-import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { EmbeddedTools, mergeRankings, type ToolEmbedder } from '../../tools/search/embedded-tools.js';
+import { jsonDigest } from '../call/effect-key.js';
 import { logFailure } from '../call/failure-log.js';
 import { readStored, type StoredPart, shapeOf } from '../call/read-stored.js';
 import { isCutDetails, withText } from '../call/result-text.js';
@@ -443,8 +443,7 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall): Promise<void
   if (results === undefined || record === undefined || !isCutDetails(details)) return;
   const { full } = details;
   // The same for the same call, also if it is executed again.
-  const about = canonicalJson([runId, call.id, call.place.step, call.place.index]);
-  const handle = `res_${nodeCrypto().hash('sha256', about, 'base64url').slice(0, 16)}`;
+  const handle = `res_${jsonDigest([runId, call.id, call.place.step, call.place.index]).slice(0, 16)}`;
   try {
     await results.keepResult({ ...keyOf(run, handle), text: full, lifeMs: LIFE_MS });
   } catch (error) {

@@ -15,13 +15,14 @@ import {
 } from '../../core/contract/standing-approvals.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { canonicalJson, plainJson, withoutUndefined } from '../../core/kernel/json.js';
-import { nodeCrypto } from '../../core/kernel/node-module.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import type { CheckedArguments } from '../call/call-pipeline.js';
+import { jsonDigest } from '../call/effect-key.js';
 import { logFailure } from '../call/failure-log.js';
 import type { StandingCall } from '../call/invocation.js';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import {
+  answerWait,
   approvalWait,
   approverOf,
   askedAgain,
@@ -32,7 +33,6 @@ import {
   isExpired,
   mayApprove,
   needsApprover,
-  withAnswer,
 } from '../call/waits.js';
 import { toolsOfAgents, waitsOf } from './child-runs.js';
 import { onlyKnown } from './loop-tools.js';
@@ -209,7 +209,7 @@ function answeredCall(
       now = { ...now, journal: { ...now.journal, refused }, waits: [] };
       continue;
     }
-    const outcome = withAnswer({ wait, journal: now.journal }, answer);
+    const outcome = answerWait({ wait, journal: now.journal }, answer);
     if (!outcome.ok) {
       faults.push(`'${id}' (${pending.tool}): ${outcome.problem}`);
       continue;
@@ -457,7 +457,7 @@ function standingsOf(
     const subject = subjects[scope];
     if (subject === undefined) return [];
     const facts = [name, definition, pattern, scope, subject, owner ?? null];
-    const id = nodeCrypto().hash('sha256', canonicalJson(facts), 'base64url');
+    const id = jsonDigest(facts);
     return [withoutUndefined({ id, tool: name, pattern, scope, subject: subject || undefined, owner })];
   });
 }

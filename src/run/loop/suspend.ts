@@ -13,7 +13,7 @@ import { cached } from '../../core/kernel/cached.js';
 import { canonicalJson, isPlainData, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { createResultChecker, type ResultChecker } from '../../tools/checking/checker.js';
-import type { CallPlace } from '../call/effect-key.js';
+import { type CallPlace, jsonDigest } from '../call/effect-key.js';
 import { storedResult } from '../call/result-text.js';
 import { historyFaults } from './given-history.js';
 import type { LoopRun, RunProgress } from './loop-run.js';
@@ -201,7 +201,7 @@ function pendingCall(
   // Includes the iteration, because models reuse ids, and an approval of one call must never count for a later one.
   const place = [state.runId, state.iterations, callId, tool, args, kind, index];
   const about = inner === undefined ? [...place, message, schema] : [...place, message, schema, inner.id];
-  const digest = nodeCrypto().hash('sha256', canonicalJson(about), 'base64url').slice(0, 22);
+  const digest = jsonDigest(about).slice(0, 22);
   const asked = { id: `${kind}_${digest}`, callId, tool, arguments: args, ...withoutUndefined(wait) };
   if (inner === undefined) return asked;
   const { run: _, id: __, path = [], ...innermost } = inner;
