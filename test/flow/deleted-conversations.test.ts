@@ -144,16 +144,19 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await conversations.snapshot('c')).toMatchObject({ turns: 1 });
   });
 
-  test('Conversations.delete with erase removes the stored results of agents at any depth', async () => {
+  test('Conversations.delete with erase removes the stored results of agents at any depth and of all owners', async () => {
     const { store, dump } = await opened();
     const kept = watchResults(store);
     const { conversations, say } = open(store);
     for (const id of ['c', 'c.1']) for (const text of ['use research', 'use manage']) await say(id, text);
-    expect(kept).toHaveLength(4);
+    await conversations.prompt('c', 'use research', { owner: 'bob' });
+    await conversations.idle('c');
+    expect(kept).toHaveLength(5);
+    expect(kept.at(-1)?.owner).toBe('"bob"');
     const left = () => Promise.all(kept.map((key) => store.results.readResult(key)));
-    expect((await left()).map((text) => text?.length)).toEqual(Array(4).fill(CANARY.length * 20_000));
+    expect((await left()).map((text) => text?.length)).toEqual(Array(5).fill(CANARY.length * 20_000));
     expect(await conversations.delete('c', { erase: true })).toBe(true);
-    expect((await left()).map((text) => text !== undefined)).toEqual([false, false, true, true]);
+    expect((await left()).map((text) => text !== undefined)).toEqual([false, false, true, true, false]);
     expect(await conversations.delete('c.1', { erase: true })).toBe(true);
     expect((await left()).every((text) => text === undefined)).toBe(true);
     expect(await dump()).not.toContain(CANARY);

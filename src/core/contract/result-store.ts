@@ -20,7 +20,7 @@ export interface KeptResult extends ResultKey {
 
 /**
  * Stores results that are too large for a model. A result is bound to its run and owner: other runs and owners cannot
- * find its handle. Every method is atomic, also between processes; methods may be synchronous.
+ * find its handle. The `runId` of results of turns is `<conversationId>.0`, for which no run exists. Every method is atomic, also between processes; methods may be synchronous.
  */
 export interface ResultStore {
   /**

@@ -135,7 +135,7 @@ export interface RunState {
   readonly revision: number;
   /** The owner: `scope.owner` at its start; absent if there was no owner. */
   readonly owner?: unknown;
-  /** The part of its scope that `recoverRuns` passes again; absent if it is empty. */
+  /** The part of its scope that is stored, for processes that continue or undo it; absent if it is empty. */
   readonly scope?: Omit<JobScope, 'owner'>;
   /** Id of the conversation if the run is a turn of `Conversations`. */
   readonly turnOf?: string;

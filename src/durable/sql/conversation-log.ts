@@ -51,7 +51,7 @@ const BESIDE = {
   done: `SELECT conversation_id, owner FROM ${CONVERSATIONS} WHERE ${HELD} AND turn IS NULL FOR NO KEY UPDATE`,
   results: `
     DELETE FROM :kept_results WHERE {done} AND ${OF_TURNS} AND (
-      owner IS NOT DISTINCT FROM {done.owner}
+      owner IS NOT DISTINCT FROM {done.owner} OR run_id = $1 || '.0'
       OR run_id IN (SELECT run_id FROM :runs WHERE ${OF_TURNS} AND strpos(state, $3) > 0)
     )`,
   runs: `DELETE FROM :runs WHERE {done} AND ${OF_TURNS} AND strpos(state, $3) > 0`,

@@ -612,7 +612,8 @@ export class MemoryRunStore
     for (const id of ids) this.#runs.delete(id);
     removeWhere(
       this.#results,
-      (result) => isTurn(result.runId) && (ids.has(result.runId) || result.owner === owner),
+      ({ runId, owner: whose }) =>
+        isTurn(runId) && (ids.has(runId) || runId === `${start}0` || whose === owner),
     );
     removeWhere(this.#schedules, (schedule) => schedule.conversationId === conversationId);
     removeWhere(this.#approvals, ({ scope, subject = '' }) =>

@@ -46,6 +46,8 @@ export interface CallRequest {
   readonly idempotencyKey?: string;
   /** It was started before, its process crashed, and its outcome is unknown. */
   readonly hasBegun?: boolean;
+  /** The runs that its tool had started when it was suspended. */
+  readonly inner?: readonly unknown[] | undefined;
   /** Whether it was to run as a job then; default: whether its tool starts jobs now. */
   readonly asJob?: boolean;
   /** Its tool was `readOnly` then. */
@@ -66,9 +68,13 @@ export function isRepeated({ journal, hasBegun }: CallRequest): boolean {
 }
 
 /** Whether an earlier execution of a call may have had an effect. */
-export function hadBegun({ hasBegun, journal }: Pick<CallRequest, 'hasBegun' | 'journal'>): boolean {
+export function hadBegun({
+  hasBegun,
+  journal,
+  inner = [],
+}: Pick<CallRequest, 'hasBegun' | 'journal' | 'inner'>): boolean {
   const { outcome, once = [] } = journal ?? {};
-  return hasBegun === true || outcome?.status === 'unknown' || once.length > 0;
+  return hasBegun === true || outcome?.status === 'unknown' || once.length + inner.length > 0;
 }
 
 /** Stores a value of `context.once`; rejects if that fails. */

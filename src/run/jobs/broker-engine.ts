@@ -108,7 +108,9 @@ export function jobOf(kept: StorableJob): Job {
 export function storableFailure(thrown: unknown): Error {
   const storable = (text: string) => text.toWellFormed().replaceAll('\0', '\ufffd');
   const failure = new Error(storable(errorMessage(thrown)));
-  if (thrown instanceof Error) failure.stack = storable(String(thrown.stack));
+  // BullMQ recognizes an error without further attempts by its name.
+  if (thrown instanceof Error)
+    Object.assign(failure, { name: thrown.name, stack: storable(String(thrown.stack)) });
   return failure;
 }
 

@@ -614,16 +614,10 @@ function unended({ tools }: LoopRun, call: ParsedCall): string {
 }
 
 /** The progress of a call without a result. */
-function progressOfCall({
-  hasBegun,
-  suspension,
-  inner = [],
-  ...call
-}: ParsedCall): 'not-begun' | 'asking' | 'begun' {
+function progressOfCall({ suspension, ...call }: ParsedCall): 'not-begun' | 'asking' | 'begun' {
   const { waits = [], journal = call.journal } = suspension ?? {};
   const kinds = new Set(waits.map(({ kind }) => kind));
-  const hasDone = inner.length > 0 || hadBegun({ hasBegun, journal });
-  if (hasDone || kinds.has('outcome') || kinds.has('client')) return 'begun';
+  if (hadBegun({ ...call, journal }) || kinds.has('outcome') || kinds.has('client')) return 'begun';
   return kinds.has('question') || journal?.answers.length ? 'asking' : 'not-begun';
 }
 

@@ -91,8 +91,8 @@ export const STORED_RUN = optionTable<StoredRun>('the stored run', {
  * With a signal that is aborted already, the result is `aborted`, and the run still waits.
  *
  * If the process crashes meanwhile, the claim expires, and the run can be resumed again from the earlier state: calls
- * that had been answered since then run again. A run that was started with `checkpoint: 'step'` stores every step
- * instead: no such call runs again, `recoverRuns` continues the run, and the store keeps the ended run. A run that
+ * that had been answered since then run again. With a `checkpoint` in the config, or in that of its start, the run
+ * stores every step instead: no such call runs again, `recoverRuns` continues the run, and the store keeps the ended run. A run that
  * another process has taken over meanwhile is aborted here.
  *
  * If the store fails in the end, the result has the error `RunStoreFailed` (518): with status `failed` and the
@@ -359,7 +359,7 @@ export async function endStoredRun({
     await claimed.giveBack();
     return { isEnded: false };
   }
-  const { owner, turnOf } = run.state;
+  const { owner, turnOf, scope } = run.state;
   const config = {
     provider: { chat: () => Promise.reject(new Error('A cancelled run sends no requests to a model.')) },
     tools: [],
@@ -367,7 +367,7 @@ export async function endStoredRun({
     signal: AbortSignal.abort(new DOMException(reason, 'AbortError')),
   };
   const prepare = (state: RunState) => withEnteredAnswers(store, state);
-  await driveSeizedRun(config, seized, { store, deps: { scope: { owner } }, prepare });
+  await driveSeizedRun(config, seized, { store, deps: { scope: { ...scope, owner } }, prepare });
   return { isEnded: true, turnOf };
 }
 

@@ -216,7 +216,7 @@ interface UiCall extends ShownCall {
   readonly input: unknown;
   /** Progress was sent as preliminary output. */
   readonly hasOutput?: boolean;
-  /** It has asked a question; the client's part may have the answer as its output. */
+  /** It last waited for something other than an approval; the client's part may have the answer as its output. */
   readonly hasAsked?: boolean;
   /** An approval was requested for it. */
   readonly approval?: { readonly id: string; readonly isAnswered: boolean };

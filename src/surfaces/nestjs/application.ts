@@ -256,7 +256,12 @@ export class ApplicationFleet {
 
   /** Called once per turn, so that the turn's tools and calls have the same request. */
   #scopeOfTurn(turn: TurnOwner): Promise<OwnerScope> {
-    return cached(this.#ownerScopes, turn, ({ owner }) => this.#scopeOfOwner(owner));
+    return cached(this.#ownerScopes, turn, ({ owner }) => {
+      const scope = this.#scopeOfOwner(owner);
+      // The turn asks again after a failure.
+      scope.catch(() => this.#ownerScopes.delete(turn));
+      return scope;
+    });
   }
 
   async #scopeOfOwner(owner: unknown): Promise<OwnerScope> {

@@ -224,9 +224,10 @@ export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
 /** The scope of an owner. A lookup that finds no user often returns `undefined` or `null`. */
 function knownScope(scope: unknown): OwnerScope {
   if (isRecord(scope)) return scope;
-  const problem = `scopeOf returned ${scope === null ? 'null' : `a value of type ${typeof scope}`} for the owner of a run`;
-  const fix = 'scopeOf: ({ user }) => ({ request: { user } }); throw an error if there is no such user';
-  throw new InvalidOptionsError([{ where: OPTIONS.of, option: 'scopeOf', problem, fix }]);
+  const given = scope === null ? 'null' : `a value of type ${typeof scope}`;
+  throw new TypeError(
+    `scopeOf of ToolwrightModule returned ${given} for the owner of a run; it has to return a scope: ({ user }) => ({ request: { user } })`,
+  );
 }
 
 export const NO_OWNER: InvalidOption = {

@@ -228,8 +228,7 @@ test.each([undefined, null, 'ada'])(
     await expect(
       booted.toolwright.resumeStored(state.runId, yes(state), { request: CLERK }),
     ).rejects.toMatchObject({
-      name: 'InvalidOptions',
-      message: expect.stringContaining('ToolwrightModule: scopeOf returned'),
+      message: expect.stringContaining('scopeOf of ToolwrightModule returned'),
     });
     expect(booted.store.load(state.runId)).toEqual(state);
   },
