@@ -628,6 +628,22 @@ describe('compensateRun of a call that ended without running again', () => {
     expect(await compensateRun(store, 'r', { tools: [order] })).toMatchObject([{ status: 'unknown' }]);
   });
 
+  test('is undone in the conversation and the chat of its run, also if that waited', async () => {
+    const store = new MemoryRunStore();
+    const places: unknown[] = [];
+    const compensate = (_: Effect, { chatId, conversationId }: ToolContext) =>
+      void places.push([chatId, conversationId]);
+    const pay = defineTool({ name: 'pay', description: 'Pays', execute: () => 'paid', compensate });
+    const send = defineTool({ name: 'send', description: 'Sends', approval: true, execute: () => 'sent' });
+    const toolCalls = ['pay', 'send'].map((name) => ({ id: name, name, arguments: {} }));
+    const provider = new ScriptedProvider([{ content: '', toolCalls }]);
+    const tools = [pay, send];
+    const config = { provider, model: 'm', tools, store, checkpoint: 'step', runId: 'r' } as const;
+    await runToolLoop(config, messages, { chatId: 'ada', conversationId: 'c1' });
+    await compensateRun(store, 'r', { tools });
+    expect(places).toEqual([['ada', 'c1']]);
+  });
+
   test('leaves out a call whose approval was refused', async () => {
     const shop = new Shop();
     const { store } = shop;

@@ -234,6 +234,22 @@ test.each([undefined, null, 'ada'])(
   },
 );
 
+test('ToolwrightService.conversations calls scopeOf again for a turn after it has failed', async () => {
+  let calls = 0;
+  const scopeOf = async ({ user }: Asking) => {
+    calls += 1;
+    if (calls === 1) throw new Error('the directory is down');
+    return { request: { user, role: 'customer' } };
+  };
+  const provider = new ScriptedProvider([{ content: 'Hello.' }]);
+  const { toolwright, module } = await bank({ scopeOf, provider });
+  await toolwright.conversations.prompt('c', 'Hello', { owner: { user: 'ada' } });
+  await toolwright.conversations.idle('c');
+  const { messages = [] } = (await toolwright.conversations.snapshot('c')) ?? {};
+  expect([messages.at(-1)?.content, calls]).toEqual(['Hello.', 2]);
+  await module.close();
+});
+
 test('ToolwrightService.resume trusts the owner in a state only if the state is signed', async () => {
   const booted = await bank();
   const state = await suspended(booted);
