@@ -628,6 +628,29 @@ describe('compensateRun of a call that ended without running again', () => {
     expect(await compensateRun(store, 'r', { tools: [order] })).toMatchObject([{ status: 'unknown' }]);
   });
 
+  test('reports it as unknown if it was refused after a run within it had ended', async () => {
+    const store = new MemoryRunStore();
+    const calling = (name: string) => ({ content: '', toolCalls: [{ id: 'c1', name, arguments: {} }] });
+    const reserve = defineTool({ name: 'reserve', description: 'Reserves', execute: () => 'reserved' });
+    const inner = new ScriptedProvider([calling('reserve'), { content: 'Reserved' }]);
+    const book = defineTool({
+      name: 'book',
+      description: 'Books',
+      execute: async (_args, context) => {
+        await runToolLoop({ provider: inner, model: 'm', tools: [reserve] }, messages);
+        return context.ask({ message: 'Book it?' });
+      },
+      compensate: () => 'cancelled',
+    });
+    const provider = new ScriptedProvider([calling('book'), { content: 'Done' }]);
+    const config = { provider, model: 'm', tools: [book], store, checkpoint: 'step' } as const;
+    const { pending = [] } = await runToolLoop({ ...config, runId: 'r' }, messages);
+    const answers = pending.map(({ id }) => ({ id, approved: false }));
+    await answerStoredRun({ store, runId: 'r' }, answers);
+    await recoverRuns({ store, config });
+    expect(await compensateRun(store, 'r', { tools: [book] })).toMatchObject([{ status: 'unknown' }]);
+  });
+
   test('is undone in the conversation and the chat of its run, also if that waited', async () => {
     const store = new MemoryRunStore();
     const places: unknown[] = [];

@@ -1,9 +1,10 @@
 import { storeWith } from '../kernel/options.js';
 import type { StoredResult } from './run-state.js';
 
-/** Identifies a result and its run. */
+/** Identifies a result. */
 export interface ResultKey {
   readonly handle: string;
+  /** Its run, or for a turn what all turns of the conversation share; a run with this id need not exist. */
   readonly runId: string;
   /** The run's owner as canonical JSON; absent if the run has no owner. */
   readonly owner?: string;
@@ -19,8 +20,14 @@ export interface KeptResult extends ResultKey {
 }
 
 /**
- * Stores results that are too large for a model. A result is bound to its run and owner: other runs and owners cannot
- * find its handle. The `runId` of results of turns is `<conversationId>.0`, for which no run exists. Every method is atomic, also between processes; methods may be synchronous.
+ * The end of the `runId` of results of turns: all turns of a conversation share `<conversationId>.0`, and no turn has
+ * the number 0.
+ */
+export const RESULTS_OF_TURNS = '.0';
+
+/**
+ * Stores results that are too large for a model. A result is bound to its `runId` and owner: runs with others cannot
+ * find its handle. Every method is atomic, also between processes; methods may be synchronous.
  */
 export interface ResultStore {
   /**

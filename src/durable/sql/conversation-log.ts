@@ -14,6 +14,7 @@ import type {
   NewInboxEntry,
 } from '../../core/contract/conversation-log.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
+import { RESULTS_OF_TURNS } from '../../core/contract/result-store.js';
 import { checkAge, hiddenId, turnMark } from '../../core/errors/store-checks.js';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 import { ownerText } from '../../core/kernel/json.js';
@@ -51,7 +52,7 @@ const BESIDE = {
   done: `SELECT conversation_id, owner FROM ${CONVERSATIONS} WHERE ${HELD} AND turn IS NULL FOR NO KEY UPDATE`,
   results: `
     DELETE FROM :kept_results WHERE {done} AND ${OF_TURNS} AND (
-      owner IS NOT DISTINCT FROM {done.owner} OR run_id = $1 || '.0'
+      owner IS NOT DISTINCT FROM {done.owner} OR run_id = $1 || '${RESULTS_OF_TURNS}'
       OR run_id IN (SELECT run_id FROM :runs WHERE ${OF_TURNS} AND strpos(state, $3) > 0)
     )`,
   runs: `DELETE FROM :runs WHERE {done} AND ${OF_TURNS} AND strpos(state, $3) > 0`,

@@ -13,13 +13,14 @@ import {
 } from '../../core/contract/budget-ledger.js';
 import type { ConversationLog } from '../../core/contract/conversation-log.js';
 import type { JobStatus, JobStore, StoredJob, StoreWithJobs } from '../../core/contract/job-store.js';
-import type {
-  KeptResult,
-  ResultCache,
-  ResultKey,
-  ResultStore,
-  StoreWithCache,
-  StoreWithResults,
+import {
+  type KeptResult,
+  RESULTS_OF_TURNS,
+  type ResultCache,
+  type ResultKey,
+  type ResultStore,
+  type StoreWithCache,
+  type StoreWithResults,
 } from '../../core/contract/result-store.js';
 import type { RetentionAges, RetentionReport, StoreWithRetention } from '../../core/contract/retention.js';
 import type {
@@ -613,7 +614,7 @@ export class MemoryRunStore
     removeWhere(
       this.#results,
       ({ runId, owner: whose }) =>
-        isTurn(runId) && (ids.has(runId) || runId === `${start}0` || whose === owner),
+        runId === conversationId + RESULTS_OF_TURNS || (isTurn(runId) && (ids.has(runId) || whose === owner)),
     );
     removeWhere(this.#schedules, (schedule) => schedule.conversationId === conversationId);
     removeWhere(this.#approvals, ({ scope, subject = '' }) =>

@@ -507,8 +507,12 @@ class Replay {
       },
     };
     const given: unknown = await work(part);
-    const text = textOfOnce(key, given);
-    const value: unknown = text === undefined ? undefined : JSON.parse(text);
+    let value: unknown;
+    try {
+      value = given === undefined ? undefined : JSON.parse(JSON.stringify(given));
+    } catch (cause) {
+      throw new TypeError(`context.once('${key}'): the value cannot be written as JSON`, { cause });
+    }
     const done = withoutUndefined({ key, value });
     this.#finished.set(key, done);
     // Saved before the tool continues; without `keepOnce`, saved only with the suspended run.
@@ -516,19 +520,6 @@ class Replay {
     // A copy, because the method may change its value.
     return plainJson(value);
   }
-}
-
-/** A value of `once` as JSON; `undefined` if there is no value. Throws if JSON cannot represent it. */
-function textOfOnce(key: string, value: unknown): string | undefined {
-  const message = `context.once('${key}'): the value cannot be written as JSON`;
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value);
-  } catch (cause) {
-    throw new TypeError(message, { cause });
-  }
-  if (text === undefined && value !== undefined) throw new TypeError(message);
-  return text;
 }
 
 /**

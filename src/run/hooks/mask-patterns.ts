@@ -372,7 +372,7 @@ class Masks implements RunMasks {
         at = part.to;
       }
       result += text.slice(at);
-      // Beside other text, a value may be no value for the reader, or a longer one.
+      // With the text beside it, the reader may find a longer value, or none: then the mask is shown without number.
       for (const { name, from, to } of readers?.flatMap((reader) => reader.find(result)) ?? [])
         if (name !== undefined) values.delete(`${from} ${to}`);
       if (values.size === 0) return result;

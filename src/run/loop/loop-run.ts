@@ -1,6 +1,6 @@
 import type { CallRecord, CallScope, HookNote, UpdateListener } from '../../core/contract/call.js';
 import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../../core/contract/llm-provider.js';
-import type { ResultStore } from '../../core/contract/result-store.js';
+import { RESULTS_OF_TURNS, type ResultStore } from '../../core/contract/result-store.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import type { RunTrace } from '../../core/contract/telemetry.js';
 import type { CallWatcher, Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
@@ -36,16 +36,17 @@ export interface Checkpointer {
   end(run: LoopRun, result: ToolLoopResult): Promise<ToolLoopResult>;
 }
 
-/** Where the large results of a run are stored: for an agent, under the outermost enclosing run. */
+/** Where the large results of a run are stored. */
 interface ResultsOwner {
+  /** Of the run itself, of the turns of a conversation, or, for an agent, of the outermost enclosing run. */
   readonly runId: string;
-  /** All runs with this `runId` may read them: the turns of a conversation. */
+  /** All runs that store results there may read them; an agent reads only its own. */
   readonly isShared: boolean;
 }
 
-/** The large results of a conversation; no turn has the number 0. */
+/** The same for the turns of a conversation. */
 export function resultsOfConversation(conversationId: string): ResultsOwner {
-  return { runId: `${conversationId}.0`, isShared: true };
+  return { runId: conversationId + RESULTS_OF_TURNS, isShared: true };
 }
 
 /** The environment of a run, and its observers. */
@@ -61,7 +62,7 @@ export interface RunDeps {
   readonly left?: AbortSignal;
   /** Aborted when this process no longer needs the results of started jobs. */
   readonly followUntil?: AbortSignal;
-  /** Default: the run itself, as the outermost run. */
+  /** Default: the run itself. */
   readonly resultsOf?: ResultsOwner;
   /** Where the run is saved when it is suspended; default: the config's store. */
   readonly save?: RunStore['save'];

@@ -91,9 +91,9 @@ export const STORED_RUN = optionTable<StoredRun>('the stored run', {
  * With a signal that is aborted already, the result is `aborted`, and the run still waits.
  *
  * If the process crashes meanwhile, the claim expires, and the run can be resumed again from the earlier state: calls
- * that had been answered since then run again. With a `checkpoint` in the config, or in that of its start, the run
- * stores every step instead: no such call runs again, `recoverRuns` continues the run, and the store keeps the ended run. A run that
- * another process has taken over meanwhile is aborted here.
+ * that had been answered since then run again. With a `checkpoint` in the config, or in that with which the run was
+ * started, every step is stored instead: no such call runs again, `recoverRuns` continues the run, and the store keeps
+ * the ended run. A run that another process has taken over meanwhile is aborted here.
  *
  * If the store fails in the end, the result has the error `RunStoreFailed` (518): with status `failed` and the
  * `state` for a run that is suspended again, otherwise with the status with which the run ended.
@@ -412,7 +412,7 @@ export interface RecoverOptions {
   readonly store: CheckpointStore;
   /** The config of the runs, or a function that returns it for each. A run gets only tools that it had before. */
   readonly config: ResumeConfig | ((run: KeptRun) => ResumeConfig | Promise<ResumeConfig>);
-  /** Returns the scope of each run, with its stored owner. What it leaves out of `state.scope` stays as it was. */
+  /** Returns the scope of each run. Owner, channel, chat and conversation are the stored ones, unless it sets them. */
   readonly scope?: (run: KeptRun) => CallScope | Promise<CallScope>;
   /**
    * What happens to an interrupted call whose outcome is unknown. `ask`: the run is suspended until a user states the
@@ -534,9 +534,8 @@ async function recover(
     const given = typeof options.config === 'function' ? await options.config(run) : options.config;
     const checkpoint = [given.checkpoint, state.checkpoint].includes('call') ? 'call' : 'step';
     const config: ResumeConfig = { ...given, checkpoint };
-    const own = { ...state.scope, ...scopeFields(await options.scope?.(run)) };
-    const isOwned = own.owner === undefined && state.owner !== undefined;
-    const scope = isOwned ? { ...own, owner: state.owner } : own;
+    const stored = withoutUndefined({ ...state.scope, owner: state.owner });
+    const scope = { ...stored, ...withoutUndefined(scopeFields(await options.scope?.(run))) };
     readResume({ config, options: { scope } });
     checkOwner({ owner: state.owner, isCertain: true }, scope);
     if (state.isOneCall) {

@@ -193,7 +193,8 @@ const OPTIONS = optionTable<ToolwrightModuleOptions>('ToolwrightModule', MODULE_
 });
 
 /**
- * Validates the options, which may come from JavaScript or a factory.
+ * Validates the options, which may come from JavaScript or a factory. `scopeOf` of the result throws if it returns no
+ * scope.
  *
  * @throws InvalidOptionsError with all faults; Nest reports it while the application is created.
  */
