@@ -6,6 +6,7 @@ import {
   Conversations,
   defineTool,
   type Hooks,
+  type JsonObject,
   type LLMRequest,
   type LoopEvent,
   type Message,
@@ -65,12 +66,13 @@ function setup(more: Partial<ToolDefinition> = {}) {
     tools: [pay, look],
     systemPrompt: 'Be exact.',
   });
-  const provider = scripted([
-    { toolCalls: [{ id: 'o1', name: 'accountant', arguments: { task: 'Pay' } }] },
-    { content: 'All done.' },
-  ]);
+  const provider = scripted([{ toolCalls: [agentCall('o1')] }, { content: 'All done.' }]);
   const config = { provider, model: 'large', tools: [agent] };
   return { ran, agents, provider, config, agent, pay };
+}
+
+function agentCall(id: string) {
+  return { id, name: 'accountant', arguments: { task: 'Pay' } };
 }
 
 function answers(pending: readonly { readonly id: string }[] | undefined, answer: object): readonly Answer[] {
@@ -277,6 +279,25 @@ describe('agentAsTool', () => {
     expect((await resumeToolLoop(again.config, run.state, yes, scope)).status).toBe('completed');
   });
 
+  test.each([
+    ['after', [{ toolCalls: [{ name: 'accountant' }] }, { toolCalls: [agentCall('o2')] }]],
+    ['beside', [{ toolCalls: [{ name: 'accountant' }, agentCall('o2')] }]],
+  ])('obeys the policy of the run and suspends it also %s a call with wrong arguments', async (_, calls) => {
+    const { config, ran } = setup();
+    const asks = { ...config, provider: scripted(calls) };
+    const suspended = await runToolLoop(asks, hello, { owner: { user: 'u1' } });
+    expect(suspended).toMatchObject({
+      status: 'suspended',
+      pending: [{ tool: 'pay' }],
+      usage: { totalTokens: 15 * (calls.length + 2) },
+    });
+    const refused = setup({ approval: false });
+    const policy: ToolLoopConfig['policy'] = ({ tool }) => tool.name !== 'pay';
+    const provider = scripted([...calls, { content: 'End.' }]);
+    await runToolLoop({ ...refused.config, provider, policy }, hello);
+    expect([ran, refused.ran]).toEqual([['look'], ['look']]);
+  });
+
   test('returns data if it has an output, and reports a failed run', async () => {
     const agent = (steps: Steps) =>
       agentAsTool({
@@ -310,6 +331,25 @@ describe('agentAsTool', () => {
 });
 
 describe('runs inside calls', () => {
+  test('a tool that returned a plain value before starts its next run inside the calling run', async () => {
+    const { pay } = setup();
+    const provider = scripted([{ toolCalls: [{ name: 'pay', arguments: { amount: 1 } }] }]);
+    const known = defineTool({
+      name: 'research',
+      description: 'Research',
+      parameters: { type: 'object', properties: { isKnown: { type: 'boolean' } } },
+      execute: ({ isKnown }: { isKnown?: boolean }) =>
+        isKnown ? 'known' : runToolLoop({ provider, model: 'm', tools: [pay] }, hello).then(String),
+    });
+    const calling = (args: JsonObject) => ({ toolCalls: [{ name: 'research', arguments: args }] });
+    const caller = scripted([calling({ isKnown: true }), calling({})]);
+    const run = await runToolLoop({ provider: caller, model: 'm', tools: [known] }, hello);
+    expect(run).toMatchObject({
+      status: 'suspended',
+      pending: [{ tool: 'pay', path: [{ tool: 'research' }] }],
+    });
+  });
+
   test('a tool that starts several runs resumes each of them, and repeats no finished work', async () => {
     const { pay, ran } = setup();
     const first = scripted([{ content: 'first' }]);

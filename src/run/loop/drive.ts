@@ -469,20 +469,11 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeLate
     call.record = abortedCall(run, call);
     return undefined;
   }
-  const { invoke, retries, synchronous } = run;
+  const { invoke, retries } = run;
   const attempt = retries.attempt(call.name);
-  // A synchronous tool cannot have waited for its own run, and tracking costs more than a small tool.
-  const isAlone = synchronous.has(call.name) && run.budget === undefined;
-  const children = isAlone ? undefined : new ChildRuns(run, scope, call);
-  const made = children
-    ? contextOfRun(run).runInAsyncScope(() => childRuns.run(children, invoke, call, scope, attempt))
-    : invoke(call, scope, attempt);
-  if (made instanceof Promise) {
-    if (isAlone) synchronous.delete(call.name);
-    return made.then((invocation) => settle(run, call, { invocation, children }));
-  }
-  if (children !== undefined && made.status !== 'started') synchronous.add(call.name);
-  return settle(run, call, { invocation: made, children });
+  const children = new ChildRuns(run, scope, call);
+  const made = contextOfRun(run).runInAsyncScope(() => childRuns.run(children, invoke, call, scope, attempt));
+  return andThen(made, (invocation) => settle(run, call, { invocation, children }));
 }
 
 /** `AsyncLocalStorage.run` leaves a larger context behind, which every later call would copy. */
@@ -494,14 +485,14 @@ function contextOfRun(run: LoopRun): AsyncContext {
 function settle(
   run: LoopRun,
   call: ParsedCall,
-  { invocation, children }: { readonly invocation: Invocation; readonly children: ChildRuns | undefined },
+  { invocation, children }: { readonly invocation: Invocation; readonly children: ChildRuns },
 ): MaybeLater<void> {
   if (invocation.status === 'suspended') {
     call.suspension = invocation.suspension;
-    call.inner = children?.close() ?? call.inner;
+    call.inner = children.close() ?? call.inner;
     return undefined;
   }
-  const record = children ? children.finish(invocation.record) : invocation.record;
+  const record = children.finish(invocation.record);
   call.record = call.journal === undefined ? record : { ...record, ...givenAnswers(call) };
   return run.results !== undefined && isCutDetails(record.result.details)
     ? storeIfLarge(run, call)
@@ -804,7 +795,6 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
     invoke: tools.invoker(ofCalls),
-    synchronous: new Set(),
     record,
     messages,
     sent: isNew && start.isShared ? SentMessages.of(messages, logger) : new SentMessages(messages, logger),

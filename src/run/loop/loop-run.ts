@@ -138,8 +138,6 @@ export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 
   /** Absent if the run has no limits. */
   readonly budget: RunBudget | undefined;
   readonly invoke: Invoker;
-  /** Names of tools whose last call was synchronous. */
-  readonly synchronous: Set<string>;
   /** The async context outside its calls, set at the first of them: within its trace. */
   context?: AsyncContext;
   /** The record from which the run was continued. */
