@@ -495,6 +495,9 @@ const LINUX_SYSTEM = '/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store
   .concat(SETTINGS.split(' ').map((name) => `/etc/${name}`));
 const MAC_SYSTEM = '/usr /bin /sbin /opt /etc /Library /System /Applications'.split(' ');
 
+/** Settings of the kernel, which root can write even without capabilities. */
+const KERNEL_SETTINGS = 'sys sysrq-trigger irq bus fs acpi scsi'.split(' ').map((name) => `/proc/${name}`);
+
 /**
  * Arguments of bubblewrap for a command: an empty file system plus the paths named here, no network, no capabilities,
  * and a process namespace of its own.
@@ -504,7 +507,8 @@ function bubblewrapArguments({ root, home, readable, closed, proxySocket }: Sand
   return [
     ...['--unshare-all', '--unshare-user', '--die-with-parent', '--cap-drop', 'ALL'],
     ...LINUX_SYSTEM.flatMap(read),
-    ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', '/var/tmp'],
+    ...['--proc', '/proc', ...KERNEL_SETTINGS.flatMap(read)],
+    ...['--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', '/var/tmp'],
     ...(home === '/' ? [] : ['--tmpfs', home]),
     ...readable.flatMap(read),
     ...['--bind', root, root],

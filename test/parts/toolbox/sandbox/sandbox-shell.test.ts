@@ -156,6 +156,17 @@ describeSandbox('sandboxShell', () => {
     expect(readdirSync(outside)).toEqual(['secret.txt']);
   });
 
+  const onLinux = process.platform === 'linux' ? test : test.skip;
+  onLinux('makes settings of the kernel unwritable, also for root', async () => {
+    const { run } = sandbox();
+    const output = await run(
+      'for x in sys sysrq-trigger irq bus fs acpi scsi; do find /proc/$x -writable; done; { : >> /proc/sys/kernel/core_pattern; } && echo open; cat /proc/sys/kernel/core_pattern > /dev/null && echo readable',
+    );
+    expect(output).toMatch(/core_pattern: (Read-only file system|Permission denied)/);
+    expect(output).toContain('readable');
+    expect(output).not.toMatch(/^(\/proc|open)/m);
+  });
+
   test('does not pass on open files of this process', async () => {
     const outside = newFolder({ 'secret.txt': 'S3CRET\n' });
     const file = openSync(outside, 'r');
