@@ -45,6 +45,8 @@ export interface WebResponse {
   /** The URL after redirects. */
   readonly url: string;
   readonly status: number;
+  /** The URL of a redirect to another origin, which is not followed. */
+  readonly redirect?: string;
   readonly headers: Readonly<IncomingHttpHeaders>;
   /** Decompressed. */
   readonly body: Uint8Array;
@@ -75,7 +77,8 @@ const DEFAULT_REDIRECTS = 5;
 /**
  * Sends requests to the public web over HTTP and HTTPS. All addresses of a host are checked before anything is sent,
  * and the connection uses a checked address; this applies to each redirect, too. So names that lead into a private
- * network are refused, even if their DNS record changes between check and connection.
+ * network are refused, even if their DNS record changes between check and connection. Redirects to another origin are
+ * not followed, because permissions decided about the host of the request.
  *
  * @example
  * ```ts
@@ -94,7 +97,7 @@ export class WebAccess {
   }
 
   /**
-   * Sends a request and follows its redirects.
+   * Sends a request and follows its redirects within the origin; one to another origin is returned (`redirect`).
    *
    * @throws WebFault for a forbidden address, too many redirects, no connection, or a time-out; the reason of `signal`
    * if it is aborted.
@@ -110,11 +113,12 @@ export class WebAccess {
         const { status, headers, url } = response;
         const { location } = headers;
         if (!REDIRECTS.has(status) || location === undefined) return response;
-        const target = URL.parse(location, url)?.href;
-        if (target === undefined) throw new WebFault('The redirect has no valid URL.');
+        const target = URL.parse(location, url);
+        if (target === null) throw new WebFault('The redirect has no valid URL.');
+        if (target.origin !== new URL(url).origin) return { ...response, redirect: target.href };
         if (redirects >= maxRedirects)
           throw new WebFault(`The request was redirected more than ${maxRedirects} times.`);
-        next = redirected(next, target, status);
+        next = redirected(next, target.href, status);
       }
     } catch (error) {
       request.signal?.throwIfAborted();
@@ -217,26 +221,13 @@ const UNPACKERS = new Map<string, () => Transform>([
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-/** Follows a redirect as browsers do (Fetch standard, HTTP-redirect fetch); secrets are not sent to another origin. */
-function redirected(
-  { url, method = 'GET', headers = {}, body, signal }: WebRequest,
-  target: string,
-  status: number,
-) {
+/** Follows a redirect within an origin as browsers do (Fetch standard, HTTP-redirect fetch). */
+function redirected(request: WebRequest, url: string, status: number): WebRequest {
+  const { method = 'GET', headers = {}, signal } = request;
   const becomesGet = status === 303 ? method !== 'HEAD' : status < 303 && method === 'POST';
-  const isSameOrigin = new URL(url).origin === new URL(target).origin;
-  const kept = Object.entries(headers).filter(
-    ([name]) =>
-      (isSameOrigin || !/^(?:authorization|cookie|proxy-authorization|x-.*)$/i.test(name)) &&
-      (!becomesGet || !/^content-/i.test(name)),
-  );
-  return {
-    url: target,
-    method: becomesGet ? 'GET' : method,
-    headers: Object.fromEntries(kept),
-    body: becomesGet ? undefined : body,
-    signal,
-  };
+  if (!becomesGet) return { ...request, url };
+  const kept = Object.entries(headers).filter(([name]) => !/^content-/i.test(name));
+  return { url, headers: Object.fromEntries(kept), signal };
 }
 
 /** The only IPv6 range for the public Internet (IANA, IPv6 Address Space); the rest is reserved. */

@@ -72,7 +72,8 @@ const OPTIONS = optionTable<OpenApiOptions>('toolsFromOpenApi', {
 /**
  * Makes tools from the operations of an OpenAPI document, 3.0 or 3.1. Tools are named after operation ids; their
  * arguments are the parameters by name, and the request body as `body`. `GET` is `readOnly`, `DELETE` is `destructive`,
- * `PUT` and `DELETE` are `idempotent`. A status of 400 or more becomes an error result with the server's response.
+ * `PUT` and `DELETE` are `idempotent`. A status of 400 or more becomes an error result with the server's response; a
+ * redirect to another origin is an error, and not followed.
  *
  * @throws ToolDeclarationError (502) with all faults of the included operations; InvalidOptionsError (521).
  *
@@ -216,7 +217,13 @@ function schemesFor(
 
 const MOST_ERROR_CHARACTERS = 4_000;
 
-function resultOf({ status, headers, body, isCut }: WebResponse): ToolResult {
+function resultOf({ status, headers, body, isCut, redirect }: WebResponse): ToolResult {
+  // Only the origin: servers repeat the query of a request, which may contain a credential.
+  if (redirect !== undefined)
+    return new ToolResult({
+      forLLM: `HTTP ${status}: the server redirects to ${new URL(redirect).origin}. Redirects to another origin are not followed.`,
+      isError: true,
+    });
   const type = headers['content-type'] ?? '';
   const isText = type === '' || /^text\/|json|xml|yaml|urlencoded/i.test(type);
   const text = isText ? new TextDecoder().decode(body) : `${type}, ${body.length} bytes`;

@@ -2,7 +2,7 @@ import { htmlToMarkdown } from '@mdream/js';
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
-import { ToolResult } from '../../core/contract/tool-result.js';
+import { ToolResult, toolResult } from '../../core/contract/tool-result.js';
 import type { ResourceAccess } from '../../core/contract/touch.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { isRecord, parsedJson, requiredText } from '../../core/kernel/json.js';
@@ -141,8 +141,12 @@ export class WebTools {
     context?: ToolContext,
   ): Promise<ToolResult> {
     const response = await this.web.request({ url, signal: context?.signal });
-    const page = readPage(response);
     const head = `${response.url} (${response.status})`;
+    if (response.redirect !== undefined)
+      return toolResult(
+        `${head}\n\nThe page redirects to another origin, which was not opened. To open it, call this tool again with the URL ${response.redirect}`,
+      );
+    const page = readPage(response);
     if (page.kind === 'bytes') return describeBytes(response, { head, type: page.type });
     const said = `${head}\n\n${part(page.text, { from, most: most ?? DEFAULT_CHARACTERS, isCut: response.isCut })}`;
     // The body of an error response often contains the reason.

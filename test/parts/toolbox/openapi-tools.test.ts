@@ -16,7 +16,7 @@ interface Heard {
 let server: string;
 let heard: Heard[];
 let close: () => void;
-let answer: { status: number; body: string; type?: string };
+let answer: { status: number; body: string; type?: string; location?: string };
 
 beforeAll(async () => {
   const http = createServer(async (request, response) => {
@@ -24,6 +24,7 @@ beforeAll(async () => {
     for await (const chunk of request) body += chunk;
     const { method, url, headers } = request;
     heard.push({ method, url, headers, body });
+    if (answer.location !== undefined) response.setHeader('location', answer.location);
     response.writeHead(answer.status, { 'content-type': answer.type ?? 'application/json' }).end(answer.body);
   }).listen(0, '127.0.0.1');
   await new Promise((resolve) => http.once('listening', resolve));
@@ -354,6 +355,16 @@ describe('requests of toolsFromOpenApi', () => {
     expect((await registryOf({ '/x': { get: { operationId: 'call' } } }).execute('call', {})).forLLM).toBe(
       'HTTP 204',
     );
+  });
+
+  test('a redirect to another origin is an error without the rest of its address', async () => {
+    const registry = registryOf({ '/x': { get: { operationId: 'call' } } });
+    answer = { status: 301, body: '', location: `${server.replace('http', 'https')}/x?key=secret` };
+    const { isError, forLLM } = await registry.execute('call', {});
+    expect([isError, forLLM]).toEqual([
+      true,
+      `HTTP 301: the server redirects to ${new URL(answer.location ?? '').origin}. Redirects to another origin are not followed.`,
+    ]);
   });
 
   test('permissions decide each call by tool and host', async () => {

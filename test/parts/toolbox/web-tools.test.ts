@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { discoverTools, ToolRegistry } from 'toolwright';
+import { Permissions } from 'toolwright/toolbox/permissions';
 import { SearxngSearch, WebAccess, type WebHit, WebSearch, WebTools, webTools } from 'toolwright/toolbox/web';
 
 let answer: RequestListener;
@@ -64,6 +65,46 @@ describe('web_fetch', () => {
     answer = says('text/plain', 'No such lamp', 404);
     const { forLLM, isError } = await registry().execute('web_fetch', { url: base });
     expect([isError, forLLM]).toEqual([true, `${base}/ (404)\n\nNo such lamp`]);
+  });
+
+  test('follows redirects within an origin; permissions decide before another host receives a request', async () => {
+    const hosts: (string | undefined)[] = [];
+    answer = ({ url, headers }, response) => {
+      hosts.push(headers.host);
+      const location = new URL(url ?? '', base).searchParams.get('to');
+      if (location === null) response.end('the page');
+      else response.writeHead(302, { location }).end();
+    };
+    const { port } = new URL(base);
+    const { policy } = new Permissions({
+      rules: [
+        { decision: 'allow', host: `first.test:${port}` },
+        { decision: 'deny', host: 'denied.test' },
+      ],
+    });
+    const web = webTools({
+      resolve: async () => ['127.0.0.1'],
+      privateHosts: ['first.test', 'denied.test', 'asked.test'],
+    });
+    const tools = new ToolRegistry({ policy }).register(...web);
+    const fetched = async (url: string) => (await tools.execute('web_fetch', { url })).forLLM;
+    const first = `http://first.test:${port}`;
+    expect(await fetched(`${first}/?to=/there`)).toBe(`${first}/there (200)\n\nthe page`);
+    const others = [
+      `http://denied.test:${port}/`,
+      `http://asked.test:${port}/?stolen`,
+      'http://first.test:1/',
+      `https://first.test:${port}/`,
+      'file:///etc/passwd',
+    ];
+    for (const other of others) {
+      expect(await fetched(`${first}/?to=${other}`)).toBe(
+        `${first}/?to=${other} (302)\n\nThe page redirects to another origin, which was not opened. To open it, call this tool again with the URL ${other}`,
+      );
+    }
+    expect(await fetched(`http://denied.test:${port}/`)).toMatch(/was refused/);
+    expect(await fetched(`http://asked.test:${port}/?stolen`)).toMatch(/needs an approval/);
+    expect(new Set(hosts)).toEqual(new Set([`first.test:${port}`]));
   });
 
   test('returns a long text in parts without splitting characters', async () => {
