@@ -405,15 +405,11 @@ interface RequestParts {
 
 const RESERVED = /%(?:3A|2F|3F|40|24|2C|3B)/g;
 
-/** Builds the request of a call. An argument cannot change other parts of the URL. */
+/** Builds the request of a call. An argument cannot change other parts of the URL, credentials or configured headers. */
 function buildRequest(parts: RequestParts): WebRequest {
   const { operation, plan, args, credentials } = parts;
-  const query: string[] = [];
-  const cookies: string[] = [];
-  const headers: Record<string, string> = {
-    accept: 'application/json, text/*;q=0.9, */*;q=0.5',
-    ...parts.headers,
-  };
+  const sent: Record<'query' | 'cookie', Pair[]> = { query: [], cookie: [] };
+  const headers: Record<string, string> = { accept: 'application/json, text/*;q=0.9, */*;q=0.5' };
   let path = operation.path;
   for (const { argument, parameter } of plan.parameters) {
     const value = args[argument];
@@ -428,10 +424,11 @@ function buildRequest(parts: RequestParts): WebRequest {
         const encoded = encodeURIComponent(item);
         // Reserved characters stay unencoded, except those that separate pairs.
         const text = parameter.allowReserved ? encoded.replace(RESERVED, decodeURIComponent) : encoded;
-        (place === 'query' ? query : cookies).push(`${encodeURIComponent(key)}=${text}`);
+        sent[place].push([key, text]);
       }
     }
   }
+  for (const [name, value] of Object.entries(parts.headers)) headers[name.toLowerCase()] = value;
   for (const credential of credentials) {
     const { value } = credential;
     if (credential.kind === 'bearer') headers.authorization = `Bearer ${value}`;
@@ -439,12 +436,15 @@ function buildRequest(parts: RequestParts): WebRequest {
       headers.authorization = `Basic ${Buffer.from(value).toString('base64')}`;
     else if (credential.kind === 'header') headers[credential.name.toLowerCase()] = value;
     else {
-      const pair = `${encodeURIComponent(credential.name)}=${encodeURIComponent(value)}`;
-      (credential.kind === 'query' ? query : cookies).push(pair);
+      const { kind, name } = credential;
+      // Of several values of a name, servers differ in which one they use.
+      const others = sent[kind].filter(([key]) => key !== name);
+      sent[kind] = [...others, [name, encodeURIComponent(value)]];
     }
   }
-  if (cookies.length > 0) headers.cookie = cookies.join('; ');
-  const search = query.length === 0 ? '' : `?${query.join('&')}`;
+  const [query, cookies] = [joined(sent.query, '&'), joined(sent.cookie, '; ')];
+  if (cookies !== '') headers.cookie = cookies;
+  const search = query === '' ? '' : `?${query}`;
   const url = `${parts.server.replace(/\/$/, '')}${path}${search}`;
   const body = plan.body === undefined ? undefined : args[plan.body];
   const method = operation.method.toUpperCase();
@@ -467,6 +467,11 @@ function pathPart(value: unknown, parameter: OperationParameter): string {
 }
 
 type Pair = readonly [name: string, value: string];
+
+/** Pairs with encoded values as text. */
+function joined(list: readonly Pair[], separator: string): string {
+  return list.map(([name, text]) => `${encodeURIComponent(name)}=${text}`).join(separator);
+}
 
 /** A value as name-value pairs for a query or cookies (OpenAPI 3.1, Style Examples). */
 function pairs(value: unknown, parameter: OperationParameter): readonly Pair[] {
@@ -630,6 +635,13 @@ interface GivenOperation {
   readonly given: JsonObject;
 }
 
+/**
+ * The specification ignores the first three, which media types and security schemes define. The others belong to the
+ * connection or delimit the message (RFC 9110, 7.6.1), or choose the host.
+ */
+const IGNORED_HEADERS =
+  /^(?:accept|content-type|authorization|host|content-length|transfer-encoding|te|trailer|connection|keep-alive|upgrade|expect|proxy-.*)$/i;
+
 class DocumentReader {
   constructor(
     readonly document: JsonObject,
@@ -684,8 +696,7 @@ class DocumentReader {
       }
       const { name } = parameter;
       const place = parameter.in as ParameterPlace;
-      // The specification ignores these headers: media types and security schemes define them.
-      if (place === 'header' && /^(?:accept|content-type|authorization)$/i.test(name)) continue;
+      if (place === 'header' && IGNORED_HEADERS.test(name)) continue;
       const content = isRecord(parameter.content) ? Object.values(parameter.content)[0] : undefined;
       const usual = place === 'query' || place === 'cookie' ? 'form' : 'simple';
       const style = typeof parameter.style === 'string' ? parameter.style : usual;

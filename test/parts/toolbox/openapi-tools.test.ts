@@ -322,6 +322,61 @@ describe('requests of toolsFromOpenApi', () => {
     expect(await sent([{}], {})).toEqual(['/v1/x', undefined]);
   });
 
+  test('no argument adds a value to a configured credential or header', async () => {
+    const components = {
+      securitySchemes: {
+        key: { type: 'apiKey', in: 'query', name: 'api key' },
+        session: { type: 'apiKey', in: 'cookie', name: 'session' },
+        token: { type: 'apiKey', in: 'header', name: 'X-Token' },
+      },
+    };
+    const parameters = [
+      { name: 'filter', in: 'query', schema: { type: 'object', additionalProperties: text } },
+      { name: 'api key', in: 'query', schema: text },
+      { name: 'session', in: 'cookie', schema: text },
+      { name: 'crumbs', in: 'cookie', schema: { type: 'object', additionalProperties: text } },
+      { name: 'x-token', in: 'header', schema: text },
+      { name: 'X-Tenant', in: 'header', schema: text },
+    ];
+    const registry = registryOf(
+      { '/x': { get: { operationId: 'call', parameters, security: [{ key: [], session: [], token: [] }] } } },
+      { components },
+      {
+        auth: { key: 'our-key', session: 'our-session', token: 'our-token' },
+        headers: { 'X-Tenant': 'ours' },
+      },
+    );
+    const theirs = { 'api key': 'theirs', session: 'theirs', 'x-token': 'theirs', 'X-Tenant': 'theirs' };
+    await registry.execute('call', {
+      ...theirs,
+      filter: { 'api key': 'theirs', color: 'red' },
+      crumbs: { session: 'theirs', theme: 'dark' },
+    });
+    const { url, headers = {} } = heard[0] ?? {};
+    expect([url, headers.cookie, headers['x-token'], headers['x-tenant']]).toEqual([
+      '/v1/x?color=red&api%20key=our-key',
+      'theme=dark; session=our-session',
+      'our-token',
+      'ours',
+    ]);
+  });
+
+  test('parameters for headers of the connection or the message are left out', () => {
+    const names = ['Accept', 'Host', 'Content-Length', 'transfer-encoding', 'Connection', 'TE', 'Trailer'];
+    const others = ['Keep-Alive', 'Upgrade', 'Expect', 'Proxy-Authorization', 'X-Host'];
+    const parameters = [...names, ...others].map((name) => ({
+      name,
+      in: 'header',
+      required: true,
+      schema: text,
+    }));
+    const [tool] = toolsFromOpenApi(documentOf({ '/x': { get: { operationId: 'call', parameters } } }), {
+      server,
+    });
+    expect(tool?.parameters).toMatchObject({ properties: { 'X-Host': text }, required: ['X-Host'] });
+    expect(Object.keys(tool?.parameters.properties ?? {})).toEqual(['X-Host']);
+  });
+
   test('a credential that is missing is refused, and never sent as a text', async () => {
     const components = { securitySchemes: { api_key: { type: 'http', scheme: 'bearer' } } };
     const paths = { '/x': { get: { operationId: 'call', security: [{ api_key: [] }] } } };
