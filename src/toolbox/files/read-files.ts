@@ -273,14 +273,16 @@ export async function searchFiles(files: FileSystem, search: FileSearch): Promis
   const find = lineFinder(search);
   let found: readonly FileLines[] = [];
   const tooLarge: string[] = [];
+  const tooSlow: string[] = [];
   let [count, searched, isLate] = [0, 0, false];
   await eachFile(files, search, ({ path, read }) => {
     const bytes = read(MOST_BYTES);
     if (bytes === undefined) return true;
-    searched += 1;
-    if (bytes.length === MOST_BYTES) tooLarge.push(path);
     // One more than requested, to detect whether there are more.
     const lines = find(bytes, { context, most: most - count + 1 });
+    if (lines === undefined) return tooSlow.push(visibleLine(path)) < MOST_SLOW;
+    searched += 1;
+    if (bytes.length === MOST_BYTES) tooLarge.push(path);
     if (lines.length > 0) found = [...found, { path, lines }];
     count += lines.filter(({ isContext }) => !isContext).length;
     isLate = count <= most && performance.now() > until;
@@ -299,6 +301,9 @@ export async function searchFiles(files: FileSystem, search: FileSearch): Promis
   const about = [`${searched} ${searched === 1 ? 'file' : 'files'} searched`];
   if (isCut) about.push(`there are more than ${most} matching lines: narrow the search`);
   if (isLate) about.push('the search took too long and was stopped; search in a smaller folder');
+  if (tooSlow.length > 0)
+    about.push(`not searched, because the pattern takes too long there: ${tooSlow.join(', ')}`);
+  if (tooSlow.length === MOST_SLOW) about.push('the search was stopped: write a simpler pattern');
   const left = found.length - shown.length;
   if (left > 0) about.push(`${left} more files with matching lines are not shown`);
   if (tooLarge.length > 0)
@@ -491,13 +496,18 @@ interface LineSearch {
   readonly most: number;
 }
 
-/** Finds matching lines in the bytes of a file; empty if there are none, or if the file is not text. */
-type LineFinder = (bytes: Uint8Array, search: LineSearch) => readonly FoundLine[];
+/**
+ * Finds matching lines in the bytes of a file; empty if there are none, or if the file is not text, and `undefined` if
+ * it takes too long.
+ */
+type LineFinder = (bytes: Uint8Array, search: LineSearch) => readonly FoundLine[] | undefined;
 
 const MOST_PATTERN = 500;
 const MOST_MATCHED_CHARACTERS = 100_000;
 /** Time limit per file, for a pattern whose time may grow faster than the length of a line. */
 const MOST_MS = 300;
+/** After this many files that reach the limit, the search stops. */
+const MOST_SLOW = 3;
 
 /**
  * Creates a line finder.
@@ -579,7 +589,7 @@ function stopped(find: LineFinder): LineFinder {
   let work = (): void => {};
   const context = createContext({ work: () => work() });
   return (bytes, search) => {
-    let found: readonly FoundLine[] = [];
+    let found: ReturnType<LineFinder>;
     work = () => {
       found = find(bytes, search);
     };
@@ -587,9 +597,7 @@ function stopped(find: LineFinder): LineFinder {
       script.runInContext(context, { timeout: MOST_MS });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
-      throw new Error(
-        'The pattern takes too long: it has too many ways to match a line. Write a simpler one.',
-      );
+      return undefined;
     }
     return found;
   };

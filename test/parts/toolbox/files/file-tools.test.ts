@@ -291,8 +291,25 @@ describe.each(TOOLBOXES)('FileTools %s', (_where, toolbox) => {
       for (const evil of ['(a+)+$', '(a|a)*b', '(a*)*b', '^(\\w+\\s?)*$', '(?=(a+)+b)'])
         expect(await told(evil)).toMatch(/^true The pattern may take exponential time/);
       for (const slow of ['.*.*.*.*.*=.*', '(a{1,30}){1,30}b', '(a*)\\1*\\1*\\1*b'])
-        expect(await told(slow)).toMatch(/^true The pattern (takes too long|may take exponential time)/);
+        expect(await told(slow)).toMatch(
+          /pattern takes too long there: a\.txt|^true The pattern may take exponential time/,
+        );
       expect(await told('a.*b.*c', 'short')).toMatch(/^false No line matches/);
+    });
+
+    test('leaves out files in which a pattern takes too long, and stops after three', async () => {
+      const long = 'x'.repeat(100_000);
+      const { call } = toolbox({ 'a.js': 'xab\n', 'long.js': long, 'z.js': 'xab\n' });
+      const search = { text: '\\w+ab?b', regex: true };
+      const some = await call('search_files', search);
+      expect([some.isError, some.forLLM]).toEqual([
+        false,
+        '2 lines match (2 files searched; not searched, because the pattern takes too long there: long.js).\n\na.js\n1: xab\n\nz.js\n1: xab',
+      ]);
+      const many = toolbox({ '1.js': long, '2.js': long, '3.js': long, '4.js': long });
+      expect((await many.call('search_files', search)).forLLM).toBe(
+        'No line matches (0 files searched; not searched, because the pattern takes too long there: 1.js, 2.js, 3.js; the search was stopped: write a simpler pattern).',
+      );
     });
 
     test('truncates long lines', async () => {
