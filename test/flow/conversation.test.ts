@@ -543,6 +543,26 @@ describe('a suspended run', () => {
     ]);
   });
 
+  test('is not idle from the call of `answer` until its turn has ended', async () => {
+    const { conversation } = setup([pay], [calling('pay'), { content: 'Paid.' }]);
+    await conversation.prompt('Pay');
+    const [{ id } = { id: '' }] = conversation.pending;
+    const answered = conversation.answer([{ id, approved: true }]);
+    await conversation.idle();
+    expect(contents(conversation.messages)).toEqual(['Pay', '', 'paid', 'Paid.']);
+    await answered;
+  });
+
+  test('is idle again when a wrong answer has been refused', async () => {
+    const amount = { type: 'object', properties: { amount: { type: 'integer' } } } as const;
+    const { conversation } = setup([{ ...pay, parameters: amount }], [calling('pay')]);
+    await conversation.prompt('Pay');
+    const [{ id } = { id: '' }] = conversation.pending;
+    const answered = conversation.answer([{ id, approved: true, arguments: { amount: 'much' } }]);
+    await Promise.all([conversation.idle(), expect(answered).rejects.toMatchObject({ code: 514 })]);
+    expect(conversation.pending).toHaveLength(1);
+  });
+
   test('does not change if an answer is invalid, and rejects a second answer', async () => {
     const { conversation } = setup([pay], [calling('pay'), { content: 'Done.' }]);
     await expect(conversation.answer([])).rejects.toMatchObject({ name: 'InvalidAnswer' });

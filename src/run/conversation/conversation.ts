@@ -125,6 +125,8 @@ export class Conversation {
   #turn: MemoryTurn | undefined;
   /** The number of turns begun so far. */
   #count = 0;
+  /** The number of calls of `answer` whose answers are still being checked. */
+  #checking = 0;
   /** By turns that have ended. */
   #spent: Spending | undefined;
   /** No turn starts, because the conversation was just restored. */
@@ -350,7 +352,16 @@ export class Conversation {
         turn.status = { ...suspended, state: anew };
       throw error;
     };
-    return checking instanceof Promise ? checking.then(take, refuse) : take();
+    if (!(checking instanceof Promise)) return take();
+    this.#checking += 1;
+    const result = checking.then(take, refuse);
+    // After `take` has started the turn.
+    const endCheck = (): void => {
+      this.#checking -= 1;
+      this.#notifyIdle();
+    };
+    void checking.then(endCheck, endCheck);
+    return result;
   }
 
   /**
@@ -671,7 +682,7 @@ export class Conversation {
 
   #notifyIdle(): void {
     const isAtRest = this.#turn === undefined ? this.#inbox.size === 0 : this.#suspended !== undefined;
-    if (this.#isHeld || !isAtRest) return;
+    if (this.#isHeld || this.#checking > 0 || !isAtRest) return;
     for (const waiter of this.#idleWaiters) {
       if (waiter.tasks && this.tasks.length > 0) continue;
       this.#idleWaiters.delete(waiter);
