@@ -7,6 +7,7 @@ import {
   Conversations,
   cancelRun,
   defineTool,
+  type Hooks,
   MemoryJobEngine,
   type PendingCall,
   recoverRuns,
@@ -209,7 +210,10 @@ describe('an approval whose tool would run with other arguments', () => {
   const SHOWN = { id: 'o1', note: 'none' };
 
   /** A call that waits for the approval of a tool with these parameters. */
-  async function waiting(more: Partial<ToolDefinition> = {}) {
+  async function waiting(
+    more: Partial<ToolDefinition> = {},
+    { hooks = [] as readonly Hooks[], shown = SHOWN } = {},
+  ) {
     const ran: unknown[] = [];
     const refund = (properties: object, required: readonly string[] = ['id']) =>
       defineTool({
@@ -226,8 +230,8 @@ describe('an approval whose tool would run with other arguments', () => {
       { content: 'Done.' },
     ]);
     const config = { provider, model: 'm' };
-    const run = await runToolLoop({ ...config, tools: [refund(PROPERTIES)], store }, hello);
-    expect(run.pending).toMatchObject([{ arguments: SHOWN }]);
+    const run = await runToolLoop({ ...config, hooks, tools: [refund(PROPERTIES)], store }, hello);
+    expect(run.pending).toMatchObject([{ arguments: shown }]);
     return { ran, refund, config, store, run, stored: { store, runId: run.state?.runId ?? '' } };
   }
 
@@ -282,6 +286,30 @@ describe('an approval whose tool would run with other arguments', () => {
       expect(ran).toEqual([now]);
     },
   );
+
+  test.each([
+    ['approved', {}],
+    ['edited', { arguments: { id: 'o3', note: 'mine' } }],
+  ])('asks about the arguments of a hook, and not of the model, if it was %s', async (_what, edit) => {
+    const hooks = [{ beforeCall: () => ({ arguments: { id: 'o2' } }) }];
+    const { ran, refund, config, store, stored } = await waiting(
+      {},
+      { hooks, shown: { id: 'o2', note: 'none' } },
+    );
+    const answers = yes((await store.load(stored.runId))?.pending, edit);
+    await answerStoredRun(stored, answers, { tools: [refund(PROPERTIES)] });
+    const first = { ...config, hooks, store, checkpoint: 'step' } as const;
+    const tip = { ...PROPERTIES, tip: { type: 'integer', default: 50 } };
+    await recoverRuns({ store, config: { ...first, tools: [refund(tip)] } });
+    const asked = (await store.load(stored.runId))?.pending;
+    expect(asked).toMatchObject([{ arguments: { id: 'o2', note: 'none', tip: 50 } }]);
+    await resumeStoredRun(
+      { ...config, hooks, tools: [refund(tip)], checkpoint: 'suspend' },
+      stored,
+      yes(asked),
+    );
+    expect(ran).toEqual([{ id: 'o2', note: 'none', tip: 50 }]);
+  });
 
   test.each([
     ['another default', { ...PROPERTIES, note: { type: 'string', default: 'late' } }],

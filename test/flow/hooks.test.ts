@@ -192,6 +192,35 @@ describe('beforeCall', () => {
     expect(last.toolCalls[0]).toMatchObject({ rawArguments: PAY.arguments, arguments: { amount: 100 } });
   });
 
+  test.each<[string, Hooks]>([
+    ['only reads', { beforeCall() {} }],
+    [
+      'rewrites them',
+      { beforeCall: ({ arguments: { to, ...args } = {} }) => ({ arguments: { ...args, to: `${to}!` } }) },
+    ],
+  ])('keeps the repairs and removed arguments of a call that waited, if it %s', async (_what, hook) => {
+    const { pay } = payTool();
+    const provider = () => {
+      const toolCalls = [{ id: 'c1', name: 'pay', arguments: '{"to":"ann","amount":"3","currency":"EUR",}' }];
+      return new ScriptedProvider([{ toolCalls }, { content: 'Done.' }] as never);
+    };
+    const told = async (approval: boolean) => {
+      const config = { provider: provider(), model: 'm', tools: [{ ...pay, approval }], hooks: [hook] };
+      let run = await runToolLoop(config, USER);
+      const answers = (run.pending ?? []).map(({ id }) => ({ id, approved: true }));
+      if (approval) run = await resumeToolLoop(config, run.state, answers);
+      const { repairs, removed, rawArguments, arguments: args } = run.toolCalls[0] as CallRecord;
+      return { repairs, removed, rawArguments, args, content: run.messages[2]?.content };
+    };
+    const direct = await told(false);
+    expect(direct).toMatchObject({
+      repairs: ['repaired the JSON', 'coerced amount'],
+      removed: ['currency'],
+      content: expect.stringContaining('Ignored: currency is not an argument of pay.'),
+    });
+    expect(await told(true)).toEqual(direct);
+  });
+
   test('does not change arguments that were edited in an approval', async () => {
     const { pay, ran } = payTool({ approval: true });
     const hooks: Hooks[] = [

@@ -504,7 +504,7 @@ function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined 
 
 /** Step "check" of a repeated call: uses the approver's arguments, if they were edited. */
 async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
-  const { request } = call;
+  const { request, hooked } = call;
   const { journal } = request;
   try {
     const edited = journal?.edited && editedRequest(request, journal, journal.arguments);
@@ -512,11 +512,16 @@ async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
     let change = journal && 'ok' in ready ? changeSince(journal, ready) : undefined;
     if (journal && edited === undefined && change !== undefined) {
       // An approval is valid as long as the tool accepts the approved arguments, even if it would read the model's
-      // arguments differently now.
+      // arguments differently now. Arguments that a hook has rewritten never return to the model's.
       const asked = await readyArguments(call, editedRequest(request, journal, journal.arguments));
-      if ('ok' in asked && asked.ok && changeSince(journal, asked) === undefined) {
-        ready = { ...asked, transformed: copyOfJson(journal.arguments) as JsonObject };
-        change = undefined;
+      const since = 'ok' in asked ? changeSince(journal, asked) : undefined;
+      if (hooked?.mayRewrite || since === undefined) {
+        const { repairs, removed } = 'ok' in ready && ready.ok ? ready : { removed: [] };
+        const isReady = 'ok' in asked && asked.ok;
+        ready = isReady
+          ? { ...asked, repairs, removed, transformed: copyOfJson(asked.value) as JsonObject }
+          : asked;
+        change = since;
       }
     }
     if (journal?.approved && change !== undefined) call.change = changedSince(request.name, change);
@@ -524,7 +529,9 @@ async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
       // The tool would now receive other arguments than the approved ones: the call starts over as the model sent it.
       const known = await knownOutcome(call);
       if (known !== undefined) return known;
-      const { journal: _, hasBegun: __, ...asSent } = request;
+      const { original } = journal.edited;
+      const sent = hooked?.mayRewrite ? editedRequest(request, journal, original) : request;
+      const { journal: _, hasBegun: __, ...asSent } = sent;
       ready = await readyArguments(call, asSent);
       const again = 'ok' in ready && !ready.ok ? askAgain(call, summarizeFaults(ready.faults)) : undefined;
       if (again !== undefined) return again;

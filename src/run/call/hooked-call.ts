@@ -155,6 +155,11 @@ export class CallHooks {
     return this.#request.text ?? this.rawArguments;
   }
 
+  /** The arguments that were approved may differ from those of the model. */
+  get mayRewrite(): boolean {
+    return this.hooks.beforeCall.length > 0;
+  }
+
   /** Runs `beforeCall` hooks, and writes their arguments into the request. */
   beforeCall(): MaybeLater<BeforeCallEnd> {
     const { journal } = this.#request;
@@ -183,7 +188,7 @@ export class CallHooks {
       },
     );
     return andThen(ended, (end) => {
-      if (end !== undefined || args === read.value) return end;
+      if (end !== undefined || args === (settled ?? read.value)) return end;
       // As if these arguments had arrived; if repaired arguments are not accepted, they stay refused.
       this.call.request = {
         ...this.#request,
