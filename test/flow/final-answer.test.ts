@@ -92,6 +92,13 @@ describe('output, with a model without response format', () => {
     expect(run).toMatchObject({ output: answer, content });
   });
 
+  test('a `returnDirect` tool does not end the run', async () => {
+    const provider = script({ toolCalls: [{ name: 'look' }] }, calls(answer));
+    const tools = [{ ...look, returnDirect: true }];
+    const run = await runToolLoop({ provider, model: 'm', tools, output: schema }, hello);
+    expect(run).toMatchObject({ status: 'completed', output: answer, iterations: 2 });
+  });
+
   test('other calls of the same reply run first', async () => {
     const provider = script(calls(answer, 'look'));
     const run = await runToolLoop({ provider, model: 'm', tools: [look], output: schema }, hello);

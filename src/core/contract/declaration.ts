@@ -190,7 +190,7 @@ export interface ToolBehaviour {
    * such tools. The tool has exactly one parameter, a string, which receives the text.
    */
   readonly input?: 'json' | 'text';
-  /** The result is the run's answer. No further request is sent to the model. */
+  /** The result is the answer of a run without `output`. No further request is sent to the model. */
   readonly returnDirect?: boolean;
   /**
    * Whether `cacheResults` stores results of a `readOnly` tool; default: separately for each owner, for the hook's

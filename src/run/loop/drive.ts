@@ -572,7 +572,8 @@ function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | und
     for (const { result } of records)
       if (ToolwrightError.is(result.error) && result.error.name === 'AnswerExpired') error ??= result.error;
   if (error !== undefined) return { status: 'failed', error };
-  return directAnswer(run, records) ?? run.output?.endWithCalls(run, records.length) ?? run.budget?.ended;
+  const end = run.output ? run.output.endWithCalls(run, records.length) : directAnswer(run, records);
+  return end ?? run.budget?.ended;
 }
 
 /** If every call was of a `returnDirect` tool and succeeded, the results are the answer. */
