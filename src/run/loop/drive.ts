@@ -187,7 +187,8 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     if (limit !== undefined) {
       // Calls that arrive although none were offered are dropped, with the provider's items of them.
       const { providerItems: _, ...spoken } = response;
-      run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
+      if (response.content.trim() !== '')
+        run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
       ending = { ...limit, content: response.content };
     } else if (response.toolCalls.length === 0) ending = answeredInText(run, response);
     else {

@@ -63,6 +63,12 @@ describe('the request limit', () => {
     expect(run.toolCalls).toHaveLength(1);
   });
 
+  test("leaves an empty reply of onLimit 'answer' out of the history", async () => {
+    const { run } = await runScript([call, { content: ' ' }], { tools, maxIterations: 1, onLimit: 'answer' });
+    expect(run).toMatchObject({ status: 'limit', iterations: 2 });
+    expect(run.messages.at(-1)).toMatchObject({ role: 'tool' });
+  });
+
   test("fails the run if the provider fails at onLimit 'answer'", async () => {
     const down = new Error('down');
     const { run } = await runScript([call, down], { tools, maxIterations: 1, onLimit: 'answer' });
