@@ -262,6 +262,18 @@ describe('beforeCall', () => {
     store.close();
   });
 
+  test('refuses a call of the client, which `beforeRun` does not see', async () => {
+    const moments: string[] = [];
+    const beforeRun = () => void moments.push('beforeRun');
+    const tools = [defineTool({ name: 'locate', description: 'Locates' })];
+    const config = () => ({ provider: calling({ name: 'locate', arguments: {} }), model: 'm', tools });
+    const asked = await runToolLoop({ ...config(), hooks: [{ beforeRun }] }, USER);
+    expect([asked.pending?.[0]?.kind, moments]).toEqual(['client', []]);
+    const hooks = [{ beforeCall: () => ({ refuse: 'not today' }) }];
+    const { pending, toolCalls } = await runToolLoop({ ...config(), hooks }, USER);
+    expect([pending, toolCalls[0]?.status]).toEqual([undefined, 'refused']);
+  });
+
   test('may still refuse a call when it is resumed', async () => {
     const { pay, ran } = payTool({ approval: true });
     const hooks: Hooks[] = [
