@@ -10,9 +10,16 @@ import {
   type LoopStatus,
   type Message,
   type PendingCall,
+  type RunState,
+  type RunStore,
+  resumeStoredRun,
+  resumeToolLoop,
   runToolLoop,
+  streamResumedToolLoop,
+  streamToolLoop,
   type ToolCallResult,
   type ToolDefinition,
+  type ToolLoopConfig,
   type ToolLoopResult,
   ToolRegistry,
   type ToolResult,
@@ -21,6 +28,7 @@ import {
   type Usage,
 } from 'toolwright';
 import { createLogger as createWinstonLogger } from 'toolwright/winston';
+import { z } from 'zod';
 import type { Equal, Expect } from './expect-type.js';
 
 type Run = Awaited<ReturnType<typeof runToolLoop>>;
@@ -88,3 +96,19 @@ export type Events = [
   Expect<Equal<Extract<KeptEvent, { type: 'user-message' }>['text'], string>>,
   Expect<Equal<Extract<KeptEvent, { type: 'run-end' }>['status'], LoopStatus>>,
 ];
+
+/** Every way to start or resume a run has the type of its `output`. */
+export async function degreesOf(
+  given: ToolLoopConfig,
+  { state, store }: { readonly state: RunState; readonly store: RunStore },
+): Promise<readonly (number | undefined)[]> {
+  const config = { ...given, output: z.object({ degrees: z.number() }) };
+  const runs = [
+    await runToolLoop(config, []),
+    await streamToolLoop(config, []).result,
+    await resumeToolLoop(config, state, []),
+    await streamResumedToolLoop(config, state, []).result,
+    await resumeStoredRun(config, { store, runId: 'r1' }, []),
+  ];
+  return runs.map(({ output }) => output?.degrees);
+}

@@ -1,5 +1,6 @@
 import type { Spending } from '../../core/contract/budget.js';
 import type { CallRecord, HookNote, PendingCall } from '../../core/contract/call.js';
+import type { SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
 import type { FinishReason, Message, ReplyAttachment, Usage } from '../../core/contract/llm-provider.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import type { ProgressUpdate } from '../../core/contract/tool-context.js';
@@ -121,6 +122,9 @@ export interface ToolLoopResult {
   readonly error?: Error;
 }
 
+/** The outcome of a run, with the type of its `output`. */
+export type TypedResult<Source extends SchemaSource> = ToolLoopResult & { readonly output?: ValueOf<Source> };
+
 /** How a run ends; its result has the rest. */
 export type LoopEnd = Pick<ToolLoopResult, 'status'> &
   Partial<Pick<ToolLoopResult, 'content' | 'output' | 'state' | 'error'>>;
@@ -185,9 +189,9 @@ export class EventChannel {
 }
 
 /** A streamed run: iterate it for its events, await `result` for its outcome. */
-export interface ToolLoopStream extends AsyncIterable<LoopEvent> {
+export interface ToolLoopStream<Source extends SchemaSource = SchemaSource> extends AsyncIterable<LoopEvent> {
   /** The outcome; also after the iteration was left, which aborts the run. */
-  readonly result: Promise<ToolLoopResult>;
+  readonly result: Promise<TypedResult<Source>>;
 }
 
 type Drive = (signal: AbortSignal, sink: EventSink) => Promise<ToolLoopResult>;
@@ -201,7 +205,7 @@ interface ReadyRun {
  * Streams a run to one reader, which aborts the run by leaving. Errors of `prepare` reject the reading and the
  * result.
  */
-export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
+export function streamRun<Source extends SchemaSource>(prepare: () => ReadyRun): ToolLoopStream<Source> {
   const channel = new EventChannel();
   const left = new AbortController();
   let isRead = false;
@@ -233,7 +237,7 @@ export function streamRun(prepare: () => ReadyRun): ToolLoopStream {
     read.done ? start().then(() => read) : read;
   return {
     get result() {
-      return start();
+      return start() as Promise<TypedResult<Source>>;
     },
     [Symbol.asyncIterator]() {
       if (isRead) throw new TypeError('The events of a run can be read only once.');

@@ -1,5 +1,5 @@
 import type { Answer, CallScope } from '../../core/contract/call.js';
-import type { SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
+import type { SchemaSource } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import {
   CHECKPOINT_STORE,
@@ -18,7 +18,7 @@ import { RunIds } from '../call/effect-key.js';
 import { type ChildRuns, childRuns } from './child-runs.js';
 import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
-import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
+import { streamRun, type ToolLoopResult, type ToolLoopStream, type TypedResult } from './events.js';
 import {
   addUsage,
   type Checkpointer,
@@ -309,10 +309,9 @@ export async function runToolLoop<Source extends SchemaSource = SchemaSource>(
   config: ToolLoopConfig & { readonly output?: Source },
   messages: readonly Message[],
   scope: CallScope = {},
-): Promise<ToolLoopResult & { readonly output?: ValueOf<Source> }> {
+): Promise<TypedResult<Source>> {
   checkRun({ config, scope, messages });
-  const result = await driveRun(config, { messages }, { scope });
-  return result as ToolLoopResult & { readonly output?: ValueOf<Source> };
+  return (await driveRun(config, { messages }, { scope })) as TypedResult<Source>;
 }
 
 /**
@@ -330,12 +329,12 @@ export async function runToolLoop<Source extends SchemaSource = SchemaSource>(
  * const { status, usage } = await run.result;
  * ```
  */
-export function streamToolLoop(
-  config: ToolLoopConfig,
+export function streamToolLoop<Source extends SchemaSource = SchemaSource>(
+  config: ToolLoopConfig & { readonly output?: Source },
   messages: readonly Message[],
   scope: CallScope = {},
-): ToolLoopStream {
-  return streamRun(() => {
+): ToolLoopStream<Source> {
+  return streamRun<Source>(() => {
     checkRun({ config, scope, messages });
     return {
       signal: config.signal,
@@ -370,15 +369,15 @@ export function streamToolLoop(
  * }
  * ```
  */
-export async function resumeToolLoop(
-  config: ResumeConfig,
+export async function resumeToolLoop<Source extends SchemaSource = SchemaSource>(
+  config: ResumeConfig & { readonly output?: Source },
   state: RunState | undefined,
   answers: readonly Answer[],
   options: ResumeOptions | CallScope = {},
-): Promise<ToolLoopResult> {
+): Promise<TypedResult<Source>> {
   const read = readResume({ config, options });
   const record = await resumeWith(config, state, { ...read, answers });
-  return driveRun(config, { record }, { scope: read.scope ?? {} });
+  return (await driveRun(config, { record }, { scope: read.scope ?? {} })) as TypedResult<Source>;
 }
 
 /**
@@ -394,13 +393,13 @@ export async function resumeToolLoop(
  * }
  * ```
  */
-export function streamResumedToolLoop(
-  config: ResumeConfig,
+export function streamResumedToolLoop<Source extends SchemaSource = SchemaSource>(
+  config: ResumeConfig & { readonly output?: Source },
   state: RunState | undefined,
   answers: readonly Answer[],
   options: ResumeOptions | CallScope = {},
-): ToolLoopStream {
-  return streamRun(() => {
+): ToolLoopStream<Source> {
+  return streamRun<Source>(() => {
     const read = readResume({ config, options });
     const resumed = resumeWith(config, state, { ...read, answers });
     return {

@@ -5,6 +5,7 @@ import {
   type PendingCall,
   scopeFields,
 } from '../../core/contract/call.js';
+import type { SchemaSource } from '../../core/contract/json-schema.js';
 import type { Logger } from '../../core/contract/ports.js';
 import {
   CHECKPOINT_STORE,
@@ -56,7 +57,7 @@ import {
   seizeRun,
 } from './claimed-run.js';
 import { abortedBefore } from './drive.js';
-import type { ToolLoopResult } from './events.js';
+import type { ToolLoopResult, TypedResult } from './events.js';
 import { foldRun } from './fold-run.js';
 import type { RunDeps } from './loop-run.js';
 import { LOOP_RULES, type ResumeConfig, type ResumeOptions, readResume } from './options.js';
@@ -110,15 +111,16 @@ export const STORED_RUN = optionTable<StoredRun>('the stored run', {
  * const resumed = await resumeStoredRun({ provider, tools }, { store, runId }, answers, { data: { userId } });
  * ```
  */
-export async function resumeStoredRun(
-  config: ResumeConfig,
+export async function resumeStoredRun<Source extends SchemaSource = SchemaSource>(
+  config: ResumeConfig & { readonly output?: Source },
   run: StoredRun,
   answers: readonly Answer[],
   options: ResumeOptions | CallScope = {},
-): Promise<ToolLoopResult> {
+): Promise<TypedResult<Source>> {
   const read = readResume({ config, options, others: invalidOptions(run, STORED_RUN) });
   const { scope = {} } = read;
-  return driveStoredRun(config, run, { resumption: { ...read, answers }, deps: { scope } });
+  const result = await driveStoredRun(config, run, { resumption: { ...read, answers }, deps: { scope } });
+  return result as TypedResult<Source>;
 }
 
 /** The same as {@link resumeStoredRun}, with observers. */
