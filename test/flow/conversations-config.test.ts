@@ -6,6 +6,7 @@ import {
   defineTool,
   MemoryJobEngine,
 } from 'toolwright';
+import { createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 
@@ -105,6 +106,22 @@ test('faults of the options and of the config are reported together', () => {
   const options = { store: new MemoryRunStore(), config: configWith({ polcy: 1 }), pollMS: 5 };
   const faults = [fault('pollMS'), fault('polcy')];
   expect(() => new Conversations(options)).toThrow(expect.objectContaining({ faults }));
+});
+
+test('a second Conversations with other tools on a store is refused, because it would run the turns of the first', async () => {
+  const store = new MemoryRunStore();
+  const config = configWith({});
+  const first = new Conversations({ store, config });
+  opened.push(first, new Conversations({ store, config: { ...config, systemPrompt: 'Be brief.' } }));
+  opened.push(new Conversations({ store, config: () => configWith({ tools: [] }) }));
+  opened.push(new Conversations({ store, config: configWith({ tools: [] }), takesTurns: false }));
+  const other = { store, config: configWith({ tools: [] }) };
+  const refused = expect.objectContaining({ code: 521, faults: [fault('store')] });
+  expect(() => new Conversations(other)).toThrow(refused);
+  const chat = { ...configWith({ tools: [] }), store, authenticate: () => 'ann' };
+  expect(() => createChatHandler(chat)).toThrow(refused);
+  await Promise.all(opened.splice(0).map((conversations) => conversations.close()));
+  opened.push(new Conversations(other));
 });
 
 function fault(option: string): unknown {

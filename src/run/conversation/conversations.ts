@@ -33,6 +33,7 @@ import {
 } from '../../core/kernel/options.js';
 import { logFailure } from '../call/failure-log.js';
 import { jobsOf } from '../call/job-dispatch.js';
+import { registryOf } from '../call/tool-registry.js';
 import { BackgroundJobs, type RunJobsOptions } from '../jobs/run-jobs.js';
 import { DEFAULT_LEASE_MS } from '../loop/claimed-run.js';
 import { LOOP_RULES } from '../loop/options.js';
@@ -67,6 +68,9 @@ const DEFAULT_CONCURRENCY = 100;
 
 /** The conversations whose `close` was called. */
 export const closedConversations = new WeakSet<object>();
+
+/** The conversations of this process that take turns, by their log: any of them may take any turn. */
+const takingTurns = new WeakMap<ConversationLog, Map<Conversations, ConversationsOptions>>();
 
 /**
  * Conversations in a store: any process can prompt, answer, abort and read them. One process at a time holds a
@@ -120,6 +124,9 @@ export class Conversations {
     };
     const jobs = jobsOfOptions(options);
     if (options.takesTurns === false) return;
+    const others = takingTurns.get(this.#log) ?? new Map<Conversations, ConversationsOptions>();
+    checkSameTools(options, [...others.values()]);
+    takingTurns.set(this.#log, others.set(this, options));
     if (jobs !== undefined)
       this.#jobs = new BackgroundJobs({
         ...jobs,
@@ -335,6 +342,7 @@ export class Conversations {
     checkOptions(options, METHOD_OPTIONS.close);
     const { timeoutMs } = options;
     closedConversations.add(this);
+    takingTurns.get(this.#log)?.delete(this);
     this.#closing.abort();
     this.#unwatch();
     void this.#stopLooking?.();
@@ -561,6 +569,22 @@ function checkConversations(options: ConversationsOptions): void {
         });
   if (RECORD.accepts(options?.config)) faults.push(...invalidOptions(options.config, TURN_CONFIG));
   refuseOptions(faults);
+}
+
+/**
+ * Refuses other tools than those of the conversations that already take turns from the store: they would run with
+ * whichever tools belong to the conversations that are faster. The tools of a config function are not known here.
+ */
+function checkSameTools({ config }: ConversationsOptions, others: readonly ConversationsOptions[]): void {
+  for (const other of others) {
+    if (typeof config === 'function' || typeof other.config === 'function') continue;
+    const [here, there] = [config, other.config].map(({ tools }) => registryOf(tools).list().sort().join());
+    if (here === there) continue;
+    const problem =
+      'store is already used by conversations with other tools, and each of them runs the turns of all';
+    const fix = 'a store of its own, with another file or `schema`; or the same tools';
+    refuseOptions([{ where: CONVERSATIONS_OPTIONS.of, option: 'store', problem, fix }]);
+  }
 }
 
 /**
