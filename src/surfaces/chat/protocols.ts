@@ -277,6 +277,7 @@ function addChunk(message: UiMessage, chunk: UiMessageChunk): void {
     case 'file':
       parts.push(chunk);
       return;
+    case 'message-metadata':
     case 'finish':
       message.metadata = chunk.messageMetadata ?? message.metadata;
       return;

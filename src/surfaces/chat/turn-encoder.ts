@@ -393,9 +393,15 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
       ...this.endPart(),
       ...this.closeCalls(({ phase }) => phase !== 'ended'),
       ...this.endStep(),
+      // Clients with `sendAutomaticallyWhen` would send a message again if its last step had only finished calls.
+      ...(this.calls.size > 0 ? [...this.beginStep(), this.stepEnd()] : []),
     ];
-    if (status === 'aborted') return [...ended, { type: 'abort' }];
     const metadata = usage === undefined ? {} : { messageMetadata: { usage } };
+    if (status === 'aborted') {
+      // With metadata, the client takes over the last step, which `abort` alone does not do.
+      const counted = usage === undefined ? [] : [{ type: 'message-metadata', ...metadata }];
+      return [...ended, ...counted, { type: 'abort' }];
+    }
     if (status === 'failed') {
       const errorText = this.describeError((error ?? {}) as JsonObject);
       return [...ended, { type: 'error', errorText }, { type: 'finish', finishReason: 'error', ...metadata }];

@@ -6,7 +6,7 @@ import {
   lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
 } from 'ai';
-import { Conversations, defineTool, type LLMProvider } from 'toolwright';
+import { Conversations, type ConversationsConfig, defineTool, type LLMProvider } from 'toolwright';
 import { createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 
@@ -40,7 +40,7 @@ function obedient(gate: Promise<void>): LLMProvider {
   };
 }
 
-function start() {
+function start(config: Partial<ConversationsConfig> = {}) {
   const { promise: gate, resolve: goOn } = Promise.withResolvers<void>();
   const ran: unknown[] = [];
   const place = defineTool({
@@ -54,13 +54,25 @@ function start() {
     },
   });
   const locate = defineTool({ name: 'locate', description: 'Where', execution: 'client' });
+  const show = defineTool({
+    name: 'show',
+    description: 'Shows',
+    returnDirect: true,
+    execute: () => 'A lamp.',
+  });
+  const wait = defineTool({
+    name: 'wait',
+    description: 'Waits',
+    execute: (_, { signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)),
+  });
   const conversations = new Conversations({
     store: new MemoryRunStore(),
-    config: { provider: obedient(gate), model: 'm', tools: [place, locate] },
+    config: { provider: obedient(gate), model: 'm', tools: [place, locate, show, wait], ...config },
   });
   opened.push(conversations);
   const handler = createChatHandler({ conversations, authenticate: ({ headers }) => headers.get('x-user') });
   const headers = { 'x-user': 'u1' };
+  const posted: number[] = [];
   const ask = (path: string, init: RequestInit = {}) =>
     handler.fetch(new Request(`http://localhost/api/chat${path}`, { headers, ...init }));
   const open = (messages: UIMessage[] = []) => {
@@ -72,7 +84,11 @@ function start() {
         api: 'http://localhost/api/chat',
         headers,
         body: () => ({ edits }),
-        fetch: (url, init) => handler.fetch(new Request(url as string, init)),
+        fetch: async (url, init) => {
+          const response = await handler.fetch(new Request(url as string, init));
+          if (init?.method === 'POST') posted.push(response.status);
+          return response;
+        },
       }),
       sendAutomaticallyWhen: (given) =>
         lastAssistantMessageIsCompleteWithApprovalResponses(given) ||
@@ -83,7 +99,7 @@ function start() {
     });
     return { chat, edits };
   };
-  return { ran, conversations, open, ask, goOn };
+  return { ran, conversations, open, ask, goOn, posted };
 }
 
 const partsOf = (chat: Chat<UIMessage>) => (chat.lastMessage?.parts ?? []) as readonly Part[];
@@ -167,5 +183,24 @@ describe('createChatHandler with the Chat of useChat', () => {
     expect((await conversations.idle('c1'))?.status).toBe('idle');
     await chat.sendMessage({ text: 'Hello again' });
     await hears(chat, 'heard: Hello again');
+  });
+
+  test.each([
+    ['returns its result directly', 'call show', {}],
+    ['is the last before the limit', 'call place', { maxIterations: 1, policy: () => false }],
+    ['is aborted', 'call wait', {}],
+  ])('sends nothing again after a turn whose last call %s', async (_, text, config) => {
+    const { open, ask, posted } = start(config);
+    const { chat } = open();
+    const sent = chat.sendMessage({ text });
+    while (!partsOf(chat).some(({ type }) => type.startsWith('tool-')))
+      await new Promise((next) => setTimeout(next, 5));
+    if (text === 'call wait') await ask('?id=c1', { method: 'DELETE' });
+    await sent;
+    expect(posted).toEqual([200]);
+    expect(chat.status).toBe('ready');
+    // The same after a reload.
+    const { chat: again } = open((await (await ask('/c1/messages')).json()) as UIMessage[]);
+    expect(lastAssistantMessageIsCompleteWithToolCalls(again)).toBe(false);
   });
 });
