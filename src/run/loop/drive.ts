@@ -51,6 +51,7 @@ import {
   callLoopTools,
   foundBy,
   handleIn,
+  isLoopCall,
   OfferedTools,
   onlyKnown,
   resultStoreOf,
@@ -408,10 +409,11 @@ function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): Maybe
   return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
 }
 
-async function emitTruncated({ sink }: LoopRun, calls: readonly ParsedCall[]): Promise<void> {
+async function emitTruncated(run: LoopRun, calls: readonly ParsedCall[]): Promise<void> {
   for (const record of recordsOf(calls)) {
-    await emitStart(sink, record);
-    await emitEnd(sink, record);
+    if (isLoopCall(run, record.name)) continue;
+    await emitStart(run.sink, record);
+    await emitEnd(run.sink, record);
   }
 }
 

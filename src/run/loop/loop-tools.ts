@@ -284,6 +284,11 @@ export function onlyKnown(given: ToolRegistry, names: readonly string[] | undefi
 /** Tools of the loop itself, which settings of requests may name too. */
 const LOOP_TOOLS: ReadonlySet<string> = new Set([SEARCH_TOOLS, CALL_TOOL, READ_RESULT, FINAL_ANSWER]);
 
+/** Whether the loop answers such a call itself. Readers of the run do not see it. */
+export function isLoopCall({ tools }: Pick<LoopRun, 'tools'>, name: string): boolean {
+  return LOOP_TOOLS.has(name) && name !== CALL_TOOL && tools.offered(name) === undefined;
+}
+
 /** The names of tools in the settings of requests that fit neither a given tool nor a tool of the loop. */
 function unknownTools(
   { tools = [], toolChoice }: Pick<StepSettings, 'tools' | 'toolChoice'>,

@@ -36,6 +36,7 @@ import {
 } from './ask-model.js';
 import { keptOf } from './keep-recent.js';
 import { addUsage, HistoryScope, type LoopRun, type Writable } from './loop-run.js';
+import { isLoopCall } from './loop-tools.js';
 import {
   compactedHistory,
   type ProviderTarget,
@@ -322,8 +323,8 @@ function isRetryable(reply: Reply): reply is Failure {
 
 /** A request, or the failure of a method of its provider. `trace`: of an earlier try of the same request. */
 function questionOf(run: LoopRun, offer: Offer, trace?: RequestTrace): ModelQuestion | Failure {
-  const { sink, hasReader, tools } = run;
-  const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
+  const { tools } = run;
+  const onPart = partListener(run);
   const { provider } = targetOf(run);
   let request: LLMRequest;
   try {
@@ -335,6 +336,17 @@ function questionOf(run: LoopRun, offer: Offer, trace?: RequestTrace): ModelQues
   if (run.trace === undefined) return { provider, request, onPart };
   const facts = { provider, request, isStreamed: onPart !== undefined, redaction: tools.redaction };
   return traced({ provider, request, onPart }, trace ?? run.trace.startRequest(facts));
+}
+
+/** Passes on the parts of a reply, except the calls that the loop answers itself. */
+function partListener(run: LoopRun): PartListener | undefined {
+  const { sink, hasReader } = run;
+  if (sink === undefined || hasReader?.() === false) return undefined;
+  const hidden = new Set<string>();
+  return (part) => {
+    if (part.type === 'call-input-start' && isLoopCall(run, part.tool)) hidden.add(part.callId);
+    return 'callId' in part && hidden.has(part.callId) ? undefined : sink(part);
+  };
 }
 
 /** Sends one request to the provider, within the budget and the hooks of the run. The trace stays open for retries. */

@@ -243,3 +243,34 @@ describe('createChatHandler', () => {
     expect(await history('c2')).toEqual([]);
   });
 });
+
+test.each(['ui-messages', 'ag-ui'] as const)(
+  '%s shows no call of the tool that gives the data of `output`',
+  async (protocol) => {
+    const replies = [{ n: 'five' }, { n: 5 }];
+    const provider: LLMProvider = {
+      chat: () => Promise.reject(new Error('only streams')),
+      async *stream() {
+        const answer = replies.shift() ?? {};
+        yield { type: 'call-input-start', callId: 'f', tool: 'final_answer' };
+        yield { type: 'call-input-delta', callId: 'f', text: JSON.stringify(answer) };
+        yield { type: 'call-input-end', callId: 'f' };
+        const toolCalls = [{ id: 'f', name: 'final_answer', arguments: answer }];
+        yield { type: 'response', response: { content: '', toolCalls, finishReason: 'tool_calls' } };
+      },
+    };
+    const output = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] } as const;
+    const config = { provider, model: 'm', output, store: new MemoryRunStore(), protocol };
+    const handler = createChatHandler({ ...config, authenticate: () => 'u1' });
+    const chat = chatOf(handler);
+    const body =
+      protocol === 'ui-messages'
+        ? { id: 'c1', messages: [said('Count')] }
+        : { threadId: 'c1', runId: 'r1', messages: [{ id: 'm1', role: 'user', content: 'Count' }] };
+    const shown = await (await chat.post(body)).text();
+    expect(shown).toContain('{"n":5}');
+    const history = await (await chat.get('c1', {}, 'messages')).text();
+    expect(shown + history).not.toMatch(/final_answer|not executed/);
+    await handler.close();
+  },
+);

@@ -1,6 +1,14 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { expect, test } from '@jest/globals';
-import { defineTool, type Message, runToolLoop, streamToolLoop, ToolRegistry } from 'toolwright';
+import {
+  defineTool,
+  type LLMRequest,
+  type LLMStreamPart,
+  type Message,
+  runToolLoop,
+  streamToolLoop,
+  ToolRegistry,
+} from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
 import { anthropicMessage } from './anthropic-bodies.js';
@@ -118,19 +126,24 @@ test.each([false, true])(
 
 test('OpenAIProvider of responses streams the input of a search under the name of the tool that searches', async () => {
   await using server = await responses();
-  const provider = new OpenAIProvider({
-    baseURL: server.baseURL,
-    apiKey: 'k',
-    api: 'responses',
-    toolSearch: true,
-  });
-  const stream = streamToolLoop({ provider, model: 'gpt-5.4', tools }, HELLO);
-  const told = (await collect(stream)).filter(({ type }) => type.startsWith('call-input'));
+  const told: LLMStreamPart[] = [];
+  class Watched extends OpenAIProvider {
+    override async *stream(request: LLMRequest) {
+      for await (const part of super.stream(request)) {
+        if (part.type.startsWith('call-input')) told.push(part);
+        yield part;
+      }
+    }
+  }
+  const provider = new Watched({ baseURL: server.baseURL, apiKey: 'k', api: 'responses', toolSearch: true });
+  const events = await collect(streamToolLoop({ provider, model: 'gpt-5.4', tools }, HELLO));
   expect(told.slice(0, 3)).toMatchObject([
     { type: 'call-input-start', tool: 'search_tools' },
     { type: 'call-input-delta', text: JSON.stringify(SEARCH.arguments) },
     { type: 'call-input-end' },
   ]);
+  // Readers of the run do not see the search.
+  expect(events.find(({ type }) => type === 'call-input-start')).toMatchObject({ tool: 'create_invoice' });
 });
 
 test('OpenAIProvider supports found tools for GPT-5.4 and later at OpenAI over Responses, unless toolSearch is false', () => {
