@@ -6,6 +6,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import {
   type Answer,
   defineTool,
+  type LLMProvider,
   recoverRuns,
   resumeStoredRun,
   runToolLoop,
@@ -28,6 +29,7 @@ class Shop {
   readonly refunds: unknown[] = [];
   now = Date.now();
   hangs = false;
+  broken: { provider?: LLMProvider } = {};
   server: Server | undefined;
 
   readonly config = {
@@ -54,8 +56,8 @@ class Shop {
     this.server = createServer(async (request, response) => {
       if (request.method === 'GET') return response.setHeader('content-type', 'text/html').end(html);
       try {
-        const { runId, content, pending } = await this.answer(request.url ?? '', await json(request));
-        response.end(JSON.stringify({ runId, content, pending }));
+        const { runId, status, content, pending } = await this.answer(request.url ?? '', await json(request));
+        response.end(JSON.stringify({ runId, status, content, pending }));
       } catch (error) {
         response.statusCode = (ToolwrightError.is(error) && error.statusCode) || 500;
         response.end(JSON.stringify({ message: (error as Error).message }));
@@ -69,7 +71,9 @@ class Shop {
     const { config, store } = this;
     const [, , runId, answers] = path.split('/');
     if (answers === undefined)
-      return runToolLoop(config, [{ role: 'user', content: (body as { text: string }).text }]);
+      return runToolLoop({ ...config, ...this.broken }, [
+        { role: 'user', content: (body as { text: string }).text },
+      ]);
     return resumeStoredRun(config, { store, runId: String(runId) }, body as readonly Answer[]);
   }
 }
@@ -117,6 +121,13 @@ describeBrowser('the approval page of the guide', (browser) => {
     await page.locator('section').waitFor({ state: 'detached' });
     expect(shop.refunds).toEqual(['ord_1']);
     expect((await shop.store.read(runId))?.status).toBe('ended');
+  });
+
+  test('the page shows that a run failed', async () => {
+    const { shop, page, click } = await openWaitingPage();
+    shop.broken = { provider: { chat: () => Promise.reject(new Error('down')) } };
+    await click('Send');
+    await page.getByText('The run did not complete: failed.').waitFor();
   });
 
   test('the page shows that the server is unreachable, and removes a call that was answered elsewhere', async () => {
