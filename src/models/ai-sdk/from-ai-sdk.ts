@@ -580,7 +580,7 @@ class ModelProvider implements AiSdkProvider {
         return await send();
       } catch (error) {
         if (signal?.aborted) throw error;
-        const failure = failureOf(model, error);
+        const failure = failureOf(model, error, retries + 1);
         if (retries >= maxRetries || !failure.retryable) throw failure;
         // The pause that the server requests, unless it is too long.
         const { retryAfterMs = Number.POSITIVE_INFINITY } = failure;
@@ -625,8 +625,8 @@ function withDetails({ feature, details }: { readonly feature: string; readonly 
   return details === undefined ? feature : `${feature}: ${details}`;
 }
 
-/** Converts a model's error to a `ProviderError`. */
-function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
+/** Converts a model's error to a `ProviderError`. The loop counts `tries`, so that retries do not multiply. */
+function failureOf(model: LanguageModelV4, cause: unknown, tries?: number): ProviderError {
   const { statusCode, isRetryable, responseHeaders } = isRecord(cause) ? cause : {};
   const status = typeof statusCode === 'number' ? statusCode : undefined;
   const from = status === undefined ? '' : `${status} from `;
@@ -635,6 +635,7 @@ function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
     // Errors of the AI SDK state whether they are retryable, except for connections that are lost after the headers.
     retryable: isRetryable === true || isConnectionLost(cause),
     retryAfterMs: retryAfterOf(responseHeaders),
+    tries,
     cause,
   });
 }

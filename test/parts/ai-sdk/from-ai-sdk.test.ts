@@ -659,6 +659,17 @@ describe('fromAiSdk: warnings and errors', () => {
     expect(failures).toEqual([]);
   });
 
+  test('the retries of fromAiSdk count as retries of the run', async () => {
+    let requests = 0;
+    const doGenerate = async (): Promise<Result> => {
+      requests += 1;
+      throw failure(503);
+    };
+    const provider = fromAiSdk(new MockLanguageModelV4({ doGenerate }));
+    expect((await runToolLoop({ provider, model: MODEL }, REQUEST.messages)).status).toBe('failed');
+    expect(requests).toBe(3);
+  });
+
   test('fromAiSdk does not wait for a retry after an abort', async () => {
     const controller = new AbortController();
     const provider = fromAiSdk(
