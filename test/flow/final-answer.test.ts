@@ -313,4 +313,14 @@ describe('output, with a model with response format', () => {
       error: { name: 'InvalidOutput' },
     });
   });
+
+  test('the texts about an invalid reply do not mention a tool, as the model has none', async () => {
+    const { provider, requests } = native('Sunny.', '{"place":1}');
+    const run = await runToolLoop({ provider, model: 'm', output: schema }, hello);
+    expect(requests[1]?.messages.at(-1)?.content).toBe(
+      'The answer is not a JSON object.\nSend the whole answer again, as JSON only.',
+    );
+    expect(run.error?.message).toMatch(/that fits the schema\. The answer is not valid:\n {2}- place: /);
+    expect(run.error?.message).not.toMatch(/tool|arguments/);
+  });
 });

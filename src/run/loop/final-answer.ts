@@ -26,6 +26,8 @@ import type { Reveal } from './run-masks.js';
 export const FINAL_ANSWER = 'final_answer';
 
 const REQUEST = `Give your final answer now, by calling the tool '${FINAL_ANSWER}' and nothing else.`;
+const REJECTED = `Validation failed for tool '${FINAL_ANSWER}':`;
+const NO_OBJECT = 'The answer is not a JSON object.';
 
 interface AnsweringRun {
   readonly toolCalls: readonly CallRecord[];
@@ -118,6 +120,9 @@ export class FinalAnswer {
       const [end] = endOf(record);
       if (end !== undefined) return { ...end, content };
       problem = record.result.forLLM;
+      // The model was offered no tool.
+      if (this.#form !== undefined)
+        problem = read.ok ? problem.replace(REJECTED, 'The answer is not valid:') : NO_OBJECT;
     }
     if (run.isAnswerAsked) return { status: 'failed', content, error: noAnswer(problem) };
     run.isAnswerAsked = true;
