@@ -255,7 +255,6 @@ function agentOptions(
   const { mode, sandbox } = values;
   const { path, options } = config;
   const { provider, model } = modelOf(values, options);
-  const { toolboxes, files } = openToolboxes(config, { folder, journal: join(place, 'journal'), sandbox });
   const skillsOfFolder = join(folder, '.toolwright', 'skills');
   const skills = [join(userFolder('XDG_CONFIG_HOME', '.config'), 'skills'), skillsOfFolder].filter(
     existsSync,
@@ -268,7 +267,11 @@ function agentOptions(
   if (mode !== undefined && !MODES.includes(mode as PermissionMode))
     throw new UserFault(`--mode must be one of ${MODES.join(', ')}, not '${mode}'`);
   const permissions = isRecord(options.permissions) ? options.permissions : {};
-  const { file, rules = [] } = permissions;
+  const { file: named, rules = [] } = permissions;
+  const file =
+    typeof named === 'string' ? resolve(config.folder, named) : join(stateFolder(), 'permissions.json');
+  const journal = join(place, 'journal');
+  const { toolboxes, files } = openToolboxes(config, { folder, journal, file, sandbox });
   const agent = {
     ...(path === undefined ? {} : { configFile: path }),
     ...{ provider, model, folder, toolboxes },
@@ -279,7 +282,7 @@ function agentOptions(
       ...(mode === undefined ? {} : { mode }),
       // `createAgent` refuses other values.
       rules: Array.isArray(rules) ? [ASKED, ...rules] : rules,
-      file: typeof file === 'string' ? resolve(config.folder, file) : join(stateFolder(), 'permissions.json'),
+      file,
       // Separate for each folder, because paths and commands have other meanings elsewhere.
       userOf: () => `${localUser()} in ${folder}`,
     },
@@ -355,7 +358,12 @@ function modelOf(
  */
 function openToolboxes(
   { options, folder: base, path }: NamedConfig,
-  { folder, journal, sandbox }: { folder: string; journal: string; sandbox: string | undefined },
+  {
+    folder,
+    journal,
+    file,
+    sandbox,
+  }: { folder: string; journal: string; file: string; sandbox: string | undefined },
 ): { readonly toolboxes: readonly Toolbox[]; readonly files: JournaledFileSystem } {
   // Without the package that reads pages, the agent has no web tools.
   const usual = isInstalled('@mdream/js') ? ['files', 'shell', 'tasks', 'web'] : ['files', 'shell', 'tasks'];
@@ -375,9 +383,10 @@ function openToolboxes(
     const faults = error.faults.map((fault) => ({ ...fault, where: `${path ?? 'toolwright agent'}, files` }));
     throw new InvalidOptionsError(path === undefined ? faults : faults.map(adviseForFile));
   }
-  if (behind.holds(journal))
+  const held = [journal, file].find((one) => behind.holds(one));
+  if (held !== undefined)
     throw new UserFault(
-      `the state of this session (${journal}) is in ${root}, where the agent could change it: work in another folder, or set XDG_STATE_HOME to a folder outside`,
+      `the state of this session (${held}) is in ${root}, where the agent could change it: work in another folder, or set XDG_STATE_HOME or permissions.file to a path outside`,
       1,
     );
   const files = new JournaledFileSystem(behind, { folder: journal });

@@ -371,6 +371,8 @@ const OPTIONS = optionTable<SqliteRunStoreOptions>('SqliteRunStore', {
  * ```
  */
 export class SqliteRunStore extends SqlRunStore {
+  /** The absolute path of the file; empty for `':memory:'`. */
+  readonly file: string;
   readonly #database: DatabaseSync;
   readonly #driver: SqliteDriver;
   #isOpen = true;
@@ -387,6 +389,7 @@ export class SqliteRunStore extends SqlRunStore {
     }
     const driver = new SqliteDriver(database, now);
     super(driver);
+    this.file = String(database.prepare('PRAGMA database_list').get()?.file ?? '');
     this.#database = database;
     this.#driver = driver;
   }

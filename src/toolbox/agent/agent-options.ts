@@ -208,6 +208,9 @@ export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
 
 const RUN_RULES = omitFields(TURN_RULES, 'tools', 'provider', 'telemetry');
 
+/** For fixes. */
+export const SQLITE = "{ sqlite: { path: '/var/lib/my-agent/agent.sqlite' } }";
+
 /** Names of parts other than toolboxes. */
 const NAMES = {
   provider: ['openai', 'offline'],
@@ -261,7 +264,7 @@ export const AGENT_OPTIONS = optionTable<AgentOptions>(
     skills: FOLDERS,
     mcp: SERVERS,
     permissions: protecting({ ...RECORD, fix: "{ mode: 'ask', rules: […] }" }),
-    store: named(NAMES.store, "{ sqlite: { path: 'agent.sqlite' } }, or a store"),
+    store: named(NAMES.store, `${SQLITE}, or a store`),
     engine: JOB_ENGINE,
     telemetry: named(NAMES.telemetry, "'opentelemetry', or openTelemetry()"),
     container: withMethods(['resolve'], 'an object with resolve(token)'),

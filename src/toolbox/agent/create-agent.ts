@@ -37,6 +37,7 @@ import type {
 } from '../../surfaces/mcp/client/connect-options.js';
 import { discoverTools, toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import type { NamedAgent } from '../agents/index.js';
+import { isWithin, realPathOf } from '../paths/folder-path.js';
 import type { PermissionMode, Permissions } from '../permissions/index.js';
 import type { SandboxShellOptions } from '../sandbox/index.js';
 import type { CommandShell } from '../shell/index.js';
@@ -48,6 +49,7 @@ import {
   type AgentOptions,
   type ConfiguredAgentOptions,
   type OtherAgent,
+  SQLITE,
   type StoreSettings,
   TOOLBOX_NAMES,
   type Toolbox,
@@ -119,7 +121,7 @@ async function openPart<Part>(option: string, given: unknown, kind: PartKind<Par
 
 const STORE: OptionRule = {
   accepts: keepsConversations,
-  fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store that supports conversations",
+  fix: `${SQLITE}, or a store that supports conversations`,
 };
 
 /**
@@ -162,6 +164,8 @@ interface ToolboxDeps {
   readonly container?: InstanceResolver | undefined;
   readonly logger?: Logger | undefined;
   readonly opened: Closers;
+  /** The folders of the toolboxes `files` and `shell`, in which tools can read and change files. */
+  readonly folders: string[];
   /** The agent's own parts, if their options are valid. */
   readonly provider?: LLMProvider | undefined;
   readonly model?: string | undefined;
@@ -270,11 +274,14 @@ function flatToolboxes({ at, toolbox }: PlacedToolbox): readonly PlacedToolbox[]
 type Open<Settings> = (settings: Settings, around: ToolboxDeps) => Promise<readonly ToolDefinition[]>;
 
 const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[Name]> } = {
-  async files(settings, { folder, base }) {
+  async files(settings, { folder, base, folders }) {
     const { fileTools } = await import('../files/index.js');
-    return fileTools({ ...settings, root: placeIn(base, settings.root) ?? folder });
+    const root = placeIn(base, settings.root) ?? folder;
+    const tools = fileTools({ ...settings, root });
+    folders.push(root);
+    return tools;
   },
-  async shell({ sandbox, ...settings }, { folder, base, permissions, logger, opened }) {
+  async shell({ sandbox, ...settings }, { folder, base, folders, permissions, logger, opened }) {
     const { LocalShell, ShellTools } = await import('../shell/index.js');
     const own = { ...settings, folder: placeIn(base, settings.folder) ?? folder, ...(logger && { logger }) };
     const isLocal = sandbox === undefined ? permissions?.mode !== 'auto' : !isRecord(sandbox);
@@ -298,6 +305,7 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
         unwritable: all(inSandbox.unwritable, unwritable),
       });
     }
+    folders.push(own.folder);
     const instance = new ShellTools(shell);
     opened.push(() => instance.dispose());
     return toolsOfInstances(instance);
@@ -459,7 +467,7 @@ function placeIn(base: string, path: string | undefined): string | undefined {
  *   model: 'gpt-5',
  *   toolboxes: ['files', 'shell', ShopTools],
  *   permissions: { mode: 'ask', rules: [{ decision: 'allow', command: 'npm test' }] },
- *   store: { sqlite: { path: 'agent.sqlite' } },
+ *   store: { sqlite: { path: '/var/lib/my-agent/agent.sqlite' } },
  * });
  * const { content, status } = await agent.run('Why does the test fail?');
  * ```
@@ -580,10 +588,28 @@ async function addToolboxes(
   const all: PlacedToolbox[] = [{ at: 'toolboxes', toolbox: toolboxes }];
   if (skills !== undefined) all.push({ at: 'skills', toolbox: { skills: { folder: skills } } });
   const [container, logger, hooks] = [valid('container'), valid('logger'), valid('hooks')];
+  const folders: string[] = [];
   const around = (at: string): ToolboxDeps => {
-    return { ...parts, folder, base: baseOf(at), opened, container, logger, model, hooks };
+    return { ...parts, folder, folders, base: baseOf(at), opened, container, logger, model, hooks };
   };
   registry.merge(await openToolboxes(all, faults, around));
+  if (isThere) refuseOwnFiles(folders, parts, faults);
+}
+
+/** With its store or its approvals in a folder of its tools, the agent could approve its own calls. */
+function refuseOwnFiles(
+  folders: readonly string[],
+  { permissions, store }: Pick<ToolboxDeps, 'permissions' | 'store'>,
+  faults: AgentFaults,
+): void {
+  const files = { 'permissions.file': permissions?.file, store: store && 'file' in store && store.file };
+  for (const [option, file] of Object.entries(files)) {
+    if (typeof file !== 'string' || file === '') continue;
+    const folder = folders.find((one) => isWithin(realPathOf(resolve(file)), realPathOf(one)));
+    if (folder === undefined) continue;
+    const problem = `${option} is ${file}, in the folder ${folder}, where tools of the agent could read and change it`;
+    faults.add(option, { problem, fix: 'a path outside of that folder' });
+  }
 }
 
 async function addStore({
@@ -625,7 +651,7 @@ function addBudgetFaults({ options, faults }: ReadOptions, store: ConversationsS
     faults.add(option, { problem, fix: option === 'budget.store' ? STORE_FIX : fix });
 }
 
-const STORE_FIX = "store: { sqlite: { path: 'agent.sqlite' } }";
+const STORE_FIX = `store: ${SQLITE}`;
 
 const NO_SERVERS: AgentMcp = { signIns: [], connections: new Map() };
 

@@ -596,6 +596,8 @@ const RANK = { allow: 0, ask: 1, deny: 2 };
 export class Permissions {
   /** The mode, which decides if no rule does. */
   readonly mode: PermissionMode;
+  /** The file for standing approvals; `undefined` if they are in memory. */
+  readonly file: string | undefined;
   readonly #rules: readonly ReadyRule[];
   readonly #folderRules: readonly ReadyRule[];
   readonly #approvals: StandingApprovals;
@@ -607,6 +609,7 @@ export class Permissions {
     const { mode = 'ask', rules = [], folderRules = [], file, userOf } = options;
     const { sessionOf = ({ conversationId, chatId }) => conversationId ?? chatId } = options;
     this.mode = mode;
+    this.file = file;
     this.#rules = rules.map(readyRule);
     this.#folderRules = folderRules.filter(({ decision }) => decision !== 'allow').map(readyRule);
     this.#approvals = new StandingApprovals(file);

@@ -212,7 +212,7 @@ describe('createAgent from a file', () => {
     ],
     [{ provider: 'x' }, 'provider', 'one of "openai", "offline"'],
     [{ provider: 0 }, 'provider', '"provider": "openai" or "offline"'],
-    [{ store: 0 }, 'store', '"store": { "sqlite": { "path": "agent.sqlite" } }'],
+    [{ store: 0 }, 'store', '"store": { "sqlite": { "path": "/var/lib/my-agent/agent.sqlite" } }'],
     [{ toolboxes: 0 }, 'toolboxes', '"toolboxes": ["files", "shell"]'],
     [{ tools: [] }, 'tools', '"toolboxes": […]'],
     [{ maxIterations: 'x' }, 'maxIterations', '"maxIterations": a whole number, 0 or more'],
@@ -221,7 +221,11 @@ describe('createAgent from a file', () => {
       'toolboxes[0].files.root',
       '"root": the absolute path of a folder: "/srv/project"',
     ],
-    [{ toolboxes: ['schedule'] }, 'toolboxes[0]', '"store": { "sqlite": { "path": "agent.sqlite" } }'],
+    [
+      { toolboxes: ['schedule'] },
+      'toolboxes[0]',
+      '"store": { "sqlite": { "path": "/var/lib/my-agent/agent.sqlite" } }',
+    ],
     [
       { toolboxes: [{ shell: { environment: 3 } }] },
       'toolboxes[0].shell.environment',

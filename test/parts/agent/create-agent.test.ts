@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Param, Tool, ToolRegistry, Toolset } from 'toolwright';
-import { createAgent } from 'toolwright/agent';
+import { type AgentOptions, createAgent } from 'toolwright/agent';
 import { calculateTool } from 'toolwright/builtin';
 import { OfflineProvider } from 'toolwright/offline';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
@@ -308,7 +308,7 @@ describe('createAgent: methods of the agent', () => {
   });
 
   test('Agent.close closes what the agent opened and leaves a store that was passed in open', async () => {
-    const store = new SqliteRunStore({ path: join(folder, 'own.sqlite') });
+    const store = new SqliteRunStore({ path: ':memory:' });
     const agent = await createAgent({
       ...MODEL,
       provider: provider(),
@@ -388,7 +388,7 @@ describe('createAgent: invalid options', () => {
       "Write instead: budget: { prices: { ...PRICES, 'm': { input: …, output: … } } }",
     );
     await expect(made({ budget: { conversation: { calls: 3 } } })).rejects.toThrow(
-      "Write instead: store: { sqlite: { path: 'agent.sqlite' } }",
+      "Write instead: store: { sqlite: { path: '/var/lib/my-agent/agent.sqlite' } }",
     );
     const prices = { m: { input: 1, output: 2 } };
     for (const options of [
@@ -399,6 +399,37 @@ describe('createAgent: invalid options', () => {
       { budget: { conversation: { calls: 3 }, store: new MemoryRunStore() } },
     ])
       await ((await made(options)) as { close(): Promise<void> }).close();
+  });
+
+  test('createAgent refuses its store and its approvals in a folder of its files and commands', async () => {
+    const inside = join(folder, 'project');
+    await mkdir(inside);
+    await symlink(inside, join(folder, 'link'));
+    const sqlite = join(inside, 'agent.sqlite');
+    const approvals = join(folder, 'link', 'sub', 'approvals.json');
+    const made = (options: Partial<AgentOptions>) => {
+      return createAgent({
+        ...MODEL,
+        provider: provider(),
+        folder: inside,
+        toolboxes: ['files'],
+        ...options,
+      });
+    };
+    using store = new SqliteRunStore({ path: sqlite });
+    const other = { agents: { agents: { helper: { description: 'Helps', toolboxes: ['files'] } } } } as const;
+    for (const [options, option] of [
+      [{ store: { sqlite: { path: sqlite } } }, 'store'],
+      [{ store, folder, toolboxes: [{ shell: { folder: inside } }] }, 'store'],
+      [{ permissions: { file: approvals } }, 'permissions.file'],
+      [{ permissions: new Permissions({ file: approvals }) }, 'permissions.file'],
+      [{ permissions: { file: approvals }, toolboxes: [other] }, 'permissions.file'],
+    ] as const)
+      expect(await faultsOf(made(options))).toEqual([
+        expect.stringMatching(new RegExp(`^createAgent: ${option}: .* could read and change it$`)),
+      ]);
+    await (await made({ store: { sqlite: { path: join(folder, 'agent.sqlite') } } })).close();
+    await (await made({ store, toolboxes: ['tasks'] })).close();
   });
 
   test('createAgent reports a path that does not exist once, with a fix', async () => {

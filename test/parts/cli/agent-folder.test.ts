@@ -38,10 +38,14 @@ test('toolwright agent rejects a skill folder that is a link out of the agent’
   );
 });
 
-test('toolwright agent refuses to work in a folder that contains its sessions', async () => {
-  const folder = newFolder();
+test('toolwright agent refuses to work in a folder that contains its sessions or its approvals', async () => {
+  const config = { toolboxes: ['files'], permissions: { file: 'approvals.json' } };
+  const folder = newFolder({ 'agent.json': JSON.stringify(config) });
+  expect(await told(folder, '--config', 'agent.json')).toContain(
+    'the state of this session (./approvals.json) is in .',
+  );
   process.env.XDG_STATE_HOME = join(folder, 'state');
-  expect(await told(folder)).toContain('set XDG_STATE_HOME to a folder outside');
+  expect(await told(folder)).toContain('set XDG_STATE_HOME or permissions.file to a path outside');
 });
 
 test('toolwright agent reports a folder’s file that links elsewhere in one line, and does not read it', async () => {
