@@ -149,6 +149,8 @@ export type KeptEvent = JsonObject &
         readonly type: 'answers-taken';
         readonly key: string;
         readonly ids: readonly string[];
+        /** Reasons of refusals, by the ids of what was refused. */
+        readonly reasons?: Readonly<Record<string, string>>;
         readonly answeredBy?: unknown;
       }
     /** `isLate`: other answers were faster, or the turn is over; otherwise the answers themselves are wrong. */

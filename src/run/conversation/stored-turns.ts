@@ -601,7 +601,10 @@ function answersJson(
 ): KeptEvent {
   if (refused !== undefined)
     return { type: 'answers-refused', key, isLate: refused.isLate, error: errorJson(refused.error) };
-  return plainJson({ type: 'answers-taken', key, ids: answers.map(({ id }) => id), answeredBy }) as KeptEvent;
+  const ids = answers.map(({ id }) => id);
+  const given = answers.flatMap((answer) => ('reason' in answer ? [[answer.id, answer.reason]] : []));
+  const reasons = given.length > 0 ? Object.fromEntries(given) : undefined;
+  return plainJson({ type: 'answers-taken', key, ids, reasons, answeredBy }) as KeptEvent;
 }
 
 /** A stored conversation with the waits of its turn's run. */

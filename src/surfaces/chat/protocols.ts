@@ -323,8 +323,10 @@ function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
         state: 'approval-requested',
         approval: withoutUndefined({ id, descriptor: approvalDescriptor }),
       };
-    case 'tool-approval-response':
-      return { state: 'approval-responded', approval: { ...(before?.approval as Fields), id, approved } };
+    case 'tool-approval-response': {
+      const approval = { ...(before?.approval as Fields), id, approved, reason: chunk.reason };
+      return { state: 'approval-responded', approval: withoutUndefined(approval) };
+    }
     case 'tool-output-available':
       return { state: 'output-available', output, preliminary };
     case 'tool-output-error':

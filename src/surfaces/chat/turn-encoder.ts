@@ -125,7 +125,7 @@ abstract class TurnEncoder<Chunk, Call extends ShownCall> {
       case 'step-end':
         return this.endStep();
       case 'answers-taken':
-        return this.takeAnswers(event.ids);
+        return this.takeAnswers(event);
       case 'turn-suspended':
       case 'turn-end':
         return this.endTurn(event);
@@ -202,7 +202,7 @@ abstract class TurnEncoder<Chunk, Call extends ShownCall> {
   protected abstract suspendCall(callId: string, event: JsonObject): Chunk[];
   protected abstract endCall(callId: string, event: JsonObject): Chunk[];
   /** The calls that waited for these answers continue. */
-  protected takeAnswers(_ids: unknown): Chunk[] {
+  protected takeAnswers(_event: JsonObject): Chunk[] {
     return [];
   }
   protected abstract closeCall(call: Call): Chunk[];
@@ -219,7 +219,7 @@ interface UiCall extends ShownCall {
   /** It last waited for something other than an approval; the client's part may have the answer as its output. */
   readonly hasAsked?: boolean;
   /** An approval was requested for it. */
-  readonly approval?: { readonly id: string; readonly isAnswered: boolean };
+  readonly approval?: { readonly id: string; readonly isAnswered: boolean; readonly reason?: unknown };
 }
 
 /** Encodes a turn in the AI SDK's UI message stream protocol. */
@@ -370,10 +370,15 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
   }
 
   /** A reader that has just come must not be asked again; the end of the call has what was answered. */
-  protected override takeAnswers(ids: unknown): UiMessageChunk[] {
+  protected override takeAnswers({ ids, reasons }: JsonObject): UiMessageChunk[] {
     const taken: readonly unknown[] = Array.isArray(ids) ? ids : [];
-    const calls = [...this.calls.values()];
-    return calls.filter(({ approval }) => approval && taken.includes(approval.id)).map(inputChunk);
+    return [...this.calls].flatMap(([callId, call]) => {
+      const { approval } = call;
+      if (approval === undefined || !taken.includes(approval.id)) return [];
+      const reason = isRecord(reasons) ? reasons[approval.id] : undefined;
+      this.#setCall(callId, { ...call, approval: { ...approval, reason } });
+      return [inputChunk(call)];
+    });
   }
 
   #beginUnlessKnown(callId: string, event: JsonObject, input: unknown): UiMessageChunk[] {
@@ -446,7 +451,9 @@ function waitChunks(call: UiCall, wait: JsonObject): readonly UiMessageChunk[] {
 function approvalChunks({ approval }: UiCall, status: unknown): readonly UiMessageChunk[] {
   if (approval === undefined || approval.isAnswered || status === 'aborted' || status === 'not_run')
     return [];
-  return [{ type: 'tool-approval-response', approvalId: approval.id, approved: status !== 'refused' }];
+  const { id: approvalId, reason } = approval;
+  const approved = status !== 'refused';
+  return [withoutUndefined({ type: 'tool-approval-response', approvalId, approved, reason })];
 }
 
 function answered(call: UiCall): UiCall {

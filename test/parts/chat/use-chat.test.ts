@@ -125,15 +125,20 @@ async function hears(chat: Chat<UIMessage>, text: string): Promise<void> {
 
 describe('createChatHandler with the Chat of useChat', () => {
   test('supports an approval, a refusal, an edit and a client tool in one conversation', async () => {
-    const { open, ran } = start();
+    const { open, ran, ask } = start();
     const { chat, edits } = open();
     await chat.sendMessage({ text: 'call place' });
     await chat.addToolApprovalResponse({ id: String(approvalsIn(chat)[0]), approved: true });
     await hears(chat, 'heard: placed lamp');
     await chat.sendMessage({ text: 'call place' });
-    await chat.addToolApprovalResponse({ id: String(approvalsIn(chat)[0]), approved: false });
+    const id = String(approvalsIn(chat)[0]);
+    await chat.addToolApprovalResponse({ id, approved: false, reason: 'No lamps' });
     await hears(chat, 'heard: ');
-    expect(partsOf(chat)).toContainEqual(expect.objectContaining({ state: 'output-denied' }));
+    const refused = expect.objectContaining({ id, approved: false, reason: 'No lamps' });
+    const part = expect.objectContaining({ state: 'output-denied', approval: refused });
+    expect(partsOf(chat)).toContainEqual(part);
+    const stored = (await (await ask('/c1/messages')).json()) as UIMessage[];
+    expect(stored.at(-1)?.parts).toContainEqual(part);
     await chat.sendMessage({ text: 'call place' });
     const [edited = ''] = approvalsIn(chat);
     edits[edited] = { item: 'vase' };
