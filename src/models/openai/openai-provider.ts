@@ -379,7 +379,10 @@ export interface OpenAIProviderOptions extends ClientExtras {
   readonly headers?: Readonly<Record<string, string>>;
   /** Milliseconds without an answer, or without the next event of a stream, until a request fails (default: 10 minutes). */
   readonly timeoutMs?: number;
-  /** How often a request is retried after a lost connection, 408, 409, 429 or 5xx (default: 2). */
+  /**
+   * How often the client itself repeats a request after a lost connection, 408, 409, 429 or 5xx (default: 0). Prefer
+   * `providerRetries` of a run, which has a limit for pauses and then uses `fallback`.
+   */
   readonly maxRetries?: number;
   /** The API of OpenAI to use (default: `chat`, which compatible servers support too). */
   readonly api?: Api;
@@ -403,8 +406,8 @@ export interface OpenAIProviderOptions extends ClientExtras {
    */
   readonly toolSearch?: boolean;
   /**
-   * An existing client, for example for Azure. Of the other options, only `api`, `store`, `strict` and
-   * `responseFormat` are used.
+   * An existing client, for example for Azure; give it `maxRetries: 0`. Of the other options, only `api`, `store`,
+   * `strict` and `responseFormat` are used.
    */
   readonly client?: OpenAI;
 }
@@ -478,6 +481,7 @@ function createClient(options: OpenAIProviderOptions): OpenAI {
     apiKey: key || 'no-key-needed',
     defaultHeaders: headers ?? options.defaultHeaders,
     timeout: timeoutMs ?? options.timeout,
+    maxRetries: options.maxRetries ?? 0,
     // Every failure is thrown with its text; the client would also write it to the console.
     logLevel: options.logLevel ?? (environment('OPENAI_LOG') === undefined ? 'off' : undefined),
   });

@@ -39,7 +39,7 @@ const STATUS_FAULTS: ReadonlyMap<number, readonly [problem: string, remedy: stri
   [408, ['the server timed out', 'try again']],
   [413, ['the request is too large', 'shorten the messages']],
   [422, ['the request was refused', '']],
-  [429, ['too many requests, or no quota left', 'try again later or raise maxRetries']],
+  [429, ['too many requests, or no quota left', 'try again later']],
 ]);
 
 /**

@@ -76,7 +76,8 @@ const REQUEST = optionTable<CompletionRequest>('the request of complete', {
 });
 
 /**
- * Sends one request to a model and returns the reply with its calls; nothing is executed.
+ * Sends one request to a model and returns the reply with its calls; nothing is executed. A failed request is repeated
+ * up to twice, as in a run.
  *
  * @throws InvalidOptionsError for invalid options; ToolwrightError `ProviderFailed` with the provider's error as
  * `cause`; on abort, the signal's reason.

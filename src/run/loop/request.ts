@@ -272,9 +272,8 @@ async function askAgain(
     for (let tries = 0; isRetryable(reply); ) {
       const { error } = reply;
       const { cause } = error;
-      // A client with its own retries reports their number.
       const { tries: made, ...wanted } = retryWanted(cause);
-      tries += typeof made === 'number' ? Math.max(1, made) : 1;
+      tries += made;
       const delayMs = tries <= providerRetries ? waitBefore(tries, wanted) : undefined;
       if (delayMs === undefined) {
         if (run.failedOver === run.fallback.length) break;
@@ -461,13 +460,14 @@ function waitBefore(tries: number, { isRetryable, retryAfterMs }: Fields): numbe
 }
 
 /** What a provider's error states about retries; nothing if it cannot be read. */
-function retryWanted(cause: unknown): Fields {
+function retryWanted(cause: unknown): Fields & { readonly tries: number } {
   try {
     const { retryable, isRetryable, retryAfterMs, tries } = isRecord(cause) ? cause : {};
-    // Errors of the AI SDK have `isRetryable`.
-    return { isRetryable: retryable ?? isRetryable, retryAfterMs, tries };
+    // A client with its own retries reports their number. Errors of the AI SDK have `isRetryable`.
+    const made = typeof tries === 'number' ? Math.max(1, tries) : 1;
+    return { isRetryable: retryable ?? isRetryable, retryAfterMs, tries: made };
   } catch {
-    return {};
+    return { tries: 1 };
   }
 }
 
@@ -483,15 +483,31 @@ function traced(question: ModelQuestion, trace: RequestTrace): ModelQuestion {
   return { ...question, onPart: recorded, trace };
 }
 
-/** Sends a request outside a run, and records it if there is a recorder. */
+/** Sends a request outside a run, as often as a run does by default, and records it if there is a recorder. */
 export async function askRecorded(telemetry: Telemetry | undefined, question: ModelQuestion): Promise<Reply> {
-  if (!telemetry?.isOn) return askModel(question);
+  if (!telemetry?.isOn) return askUntilAnswered(question);
   const { provider, request, onPart } = question;
   const isStreamed = onPart !== undefined;
   const trace = telemetry.startRequest({ provider, request, isStreamed, redaction: KNOWN_SECRETS });
   trace.sent(request);
-  const reply = await trace.within(() => askModel(traced(question, trace)));
+  const reply = await trace.within(() => askUntilAnswered(traced(question, trace)));
   trace.end(requestEnd(reply));
+  return reply;
+}
+
+async function askUntilAnswered(question: ModelQuestion): Promise<Reply> {
+  const { request, trace } = question;
+  let reply = await askModel(question);
+  for (let tries = 0; isRetryable(reply); ) {
+    const { cause } = reply.error;
+    const { tries: made, ...wanted } = retryWanted(cause);
+    tries += made;
+    const delayMs = tries <= DEFAULT_RETRIES ? waitBefore(tries, wanted) : undefined;
+    if (delayMs === undefined) break;
+    trace?.event({ type: 'request-retry', delayMs, error: cause });
+    await pause(delayMs, undefined, { signal: request.signal }).catch(() => {});
+    reply = await askModel(question);
+  }
   return reply;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { complete } from 'toolwright';
+import { complete, ProviderError } from 'toolwright';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
 import { hello } from './run-script.js';
 
@@ -55,6 +55,19 @@ describe('complete', () => {
     expect(provider.requests[0]).not.toHaveProperty('tools');
     expect(provider.requests[0]?.options).toEqual({});
     expect(hello).toHaveLength(1);
+  });
+
+  test('repeats a request that failed for a moment up to twice, but not after a long pause', async () => {
+    const busy = (retryAfterMs: number) => new ProviderError('busy', { retryable: true, retryAfterMs });
+    const asked = async (...steps: ScriptedStep[]) => {
+      const provider = new ScriptedProvider([...steps, { content: 'Hi!' }]);
+      const reply = complete({ provider, model: 'm' }, { messages: hello });
+      const content = await reply.then((completion) => completion.content, String);
+      return [content, provider.requests.length];
+    };
+    expect(await asked(busy(0), busy(0))).toEqual([[{ type: 'text', content: 'Hi!' }], 3]);
+    expect(await asked(busy(0), busy(0), busy(0))).toEqual([expect.stringContaining('busy'), 3]);
+    expect(await asked(busy(61_000))).toEqual([expect.stringContaining('busy'), 1]);
   });
 
   test('throws ProviderFailed with its cause, and the abort reason if it is aborted', async () => {

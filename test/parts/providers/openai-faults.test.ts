@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { defineTool, runToolLoop, streamToolLoop, type ToolLoopResult, ToolRegistry } from 'toolwright';
 import { OpenAIProvider } from 'toolwright/openai';
-import { type FaultPlan, faultyFetch } from 'toolwright/testing';
+import { type FaultPlan, faultyFetch, ScriptedProvider } from 'toolwright/testing';
 import { type Answer, completion, delta, events, json, LoopbackServer } from './loopback-server.js';
 
 const MESSAGES = [{ role: 'user', content: 'Add.' }] as const;
@@ -126,6 +126,17 @@ test.each([
   const run = await streamToolLoop({ provider, model: 'm', tools: [] }, MESSAGES).result;
   expect(run).toMatchObject(expected);
   expect(server.requests).toHaveLength(requests);
+});
+
+test('OpenAIProvider leaves retries to the run, which uses its fallback if the server asks for a long pause', async () => {
+  await using server = await LoopbackServer.start((response) => {
+    response.writeHead(429, { 'retry-after': '75' }).end();
+  });
+  const provider = new OpenAIProvider({ baseURL: server.baseURL });
+  const fallback = [{ provider: new ScriptedProvider([{ content: 'Done.' }]), model: 'other' }];
+  const run = await runToolLoop({ provider, model: 'm', fallback }, MESSAGES);
+  expect(run).toMatchObject({ status: 'completed', content: 'Done.', providerRetries: 1 });
+  expect(server.requests).toHaveLength(1);
 });
 
 test('OpenAIProvider aborts a request without a first byte after timeoutMs', async () => {
