@@ -146,6 +146,71 @@ describe('parameters', () => {
     expect((await registry(Tools).execute('sum', { first: 1 })).forLLM).toBe('1');
   });
 
+  test('that are a Set, a Map or a bigint arrive as such', async () => {
+    class Basket {
+      @Param({ items: () => String })
+      tags!: Set<string>;
+
+      @Param({ type: () => String })
+      total!: bigint;
+    }
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      sets(
+        @Param({ items: () => Date, minItems: 1 }) days: Set<Date>,
+        @Param({ enum: Mode }) modes: Set<Mode>,
+        @Param({ type: () => Integer }) sizes: Set<number>,
+      ) {
+        return [days instanceof Set, [...days][0] instanceof Date, [...modes], sizes.has(3)];
+      }
+
+      @Tool('x')
+      map(@Param({ additionalProperties: { type: 'number' } }) prices: Map<string, number>) {
+        return prices.get('a');
+      }
+
+      @Tool('x')
+      sum(first: bigint, @Param({ type: () => String }) second: bigint) {
+        return first + second;
+      }
+
+      @Tool('x')
+      dto(basket: Basket) {
+        return [basket.tags.has('new'), basket.total + 1n];
+      }
+    }
+    const days = ['2030-01-01T00:00:00Z'];
+    const tools = registry(Tools);
+    const call = async (name: string, args: object) => (await tools.execute(name, args)).forLLM;
+    expect(await call('sets', { days, modes: ['fast'], sizes: [3] })).toBe('[true,true,["fast"],true]');
+    expect(await call('sets', { days: [], modes: [], sizes: [] })).toContain('at least 1');
+    expect(await call('map', { prices: { a: 2 } })).toBe('2');
+    expect(await call('sum', { first: '1', second: '2' })).toBe('3');
+    expect(await call('dto', { tags: ['new'], total: '9' })).toBe('[true,"10"]');
+  });
+
+  test('whose @Param states another type than their Set, Map or bigint are faults with a fix', () => {
+    const schema = { type: 'array', items: { type: 'string' } } as const;
+    @Toolset()
+    class Tools {
+      @Tool('x')
+      run(
+        @Param({ schema }) set: Set<string>,
+        @Param({ type: () => Object }) map: Map<string, string>,
+        @Param({ type: () => Integer }) big: bigint,
+        @Param({ schema: z.array(z.string()).transform((items) => new Set(items)) }) parsed: Set<string>,
+      ) {
+        return [set, map, big, parsed];
+      }
+    }
+    expect(faultsOf(Tools).map(({ parameter, problem, fix }) => [parameter, problem, fix])).toEqual([
+      ['set (#0)', expect.stringMatching(/another type .* a Set$/), expect.stringContaining('items:')],
+      ['map (#1)', expect.stringMatching(/ a Map$/), expect.stringContaining('additionalProperties:')],
+      ['big (#2)', expect.stringMatching(/ a bigint$/), expect.stringContaining('no type in @Param')],
+    ]);
+  });
+
   test('that are the context or a signal are injected, and are not in the schema', async () => {
     @Toolset()
     class Tools {
@@ -381,6 +446,18 @@ describe('names', () => {
       'crm_get_http_status',
       'exact',
     ]);
+  });
+
+  test.each(['has space', '1st', 'ünder'])('the prefix %p is one fault', (prefix) => {
+    @Toolset({ prefix })
+    class Tools {
+      @Tool('x')
+      first() {}
+
+      @Tool('x')
+      second() {}
+    }
+    expect(faultsOf(Tools)).toMatchObject([{ where: 'Tools', problem: `prefix is '${prefix}'` }]);
   });
 });
 

@@ -631,6 +631,28 @@ describe('an outdated generated description', () => {
   });
 });
 
+test('@Param on a generated Set or Map describes its items, and the tool still receives a Set or Map', async () => {
+  class Tools {
+    @Tool('R')
+    run(
+      @Param({ items: () => Integer }) set: ReadonlySet<number>,
+      @Param({ additionalProperties: { type: 'number', minimum: 0 } }) map: ReadonlyMap<number, number>,
+    ) {
+      return [set.has(1), map.get(7)];
+    }
+  }
+  const items = { type: 'number' };
+  const propertyNames = { pattern: '^-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$' };
+  const parameters = [
+    { name: 'set', schema: { type: 'array', items, instanceOf: Set } },
+    { name: 'map', schema: { type: 'object', propertyNames, additionalProperties: items, instanceOf: Map } },
+  ];
+  describeClass(Tools, { tools: { run: { parameters } } });
+  const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Tools] }));
+  expect((await tools.execute('run', { set: [1], map: { 7: 2 } })).forLLM).toBe('[true,2]');
+  expect((await tools.execute('run', { set: [1.5], map: { 7: -2 } })).isError).toBe(true);
+});
+
 test('describeClass reports an undefined class as an import cycle', () => {
   expect(() => describeClass(undefined as never, {})).toThrow(
     /type undefined\. .*imports the generated file/,

@@ -304,7 +304,11 @@ const HAND_WRITTEN = optionTable<ToolDefinition & ContextualTool & AsyncTool>('a
 
 const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
   name: TEXT,
-  prefix: TEXT,
+  prefix: {
+    // The rest of the 64 characters of a tool's name is for `_` and the method's name.
+    accepts: (value) => typeof value === 'string' && /^([a-zA-Z_][a-zA-Z0-9_-]{0,61})?$/.test(value),
+    fix: "letters, digits, _ and -, not starting with a digit or -: 'crm'",
+  },
   description: TEXT,
   scope: oneOf('singleton', 'transient', 'scoped'),
   defer: BOOLEAN,

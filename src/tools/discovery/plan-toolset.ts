@@ -94,7 +94,11 @@ export function planToolset(
     problem: `a parameter decorator is used at ${place}`,
     fix: '@Param, @Args and @Context on the parameters of tool methods; constructors are injected by type or @inject',
   }));
-  faults.push(...toolsetOptionFaults(said).map((fault) => ({ where: toolset.name, ...fault })));
+  const ofToolset = toolsetOptionFaults(said);
+  faults.push(...ofToolset.map((fault) => ({ where: toolset.name, ...fault })));
+  // A wrong prefix is one fault, not a fault of each name.
+  const isMisnamed = ofToolset.some(({ option }) => option === 'prefix');
+  const options: ToolsetOptions = isRecord(said) ? { ...said, ...(isMisnamed && { prefix: '' }) } : {};
   if (!methods.some(({ record }) => record.tool !== undefined)) {
     faults.push({
       where: toolset.name,
@@ -103,7 +107,7 @@ export function planToolset(
     });
   }
   for (const method of methods) {
-    const planned = planMethod(toolset, isRecord(said) ? said : {}, method);
+    const planned = planMethod(toolset, options, method);
     const { tool, misfit, disagreements = [], required: unstated = [] } = planned;
     const where = `${toolset.name}.${String(method.record.key)}`;
     if (misfit !== undefined) misfits.push(misfitFault(where, `it ${misfit}`));

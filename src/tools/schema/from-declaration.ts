@@ -21,6 +21,7 @@ import {
 import { allSchemas, isSchemaNode, KEYWORD_RULES, KEYWORDS, mergeKeywords } from './keywords.js';
 import { readSchemaSource } from './schema-source.js';
 import {
+  asDeclared,
   type ClassModel,
   designToken,
   emptyReference,
@@ -72,7 +73,7 @@ export function fromParameter(source: ParameterSource): ParameterResult {
   const wrong = paramOptionFault(options);
   if (wrong !== undefined) return wrong;
   const literal = options.default === undefined ? source.defaultValue : { value: options.default };
-  const named = typeFromOptions(options, designType);
+  const named = typeFromOptions(options, { designType, generated });
   const isUntyped = designType === undefined || designType === Object;
   const inferred = isUntyped ? (typeOfLiteral(options.const) ?? typeOfLiteral(literal?.value)) : undefined;
   const type = generated?.type ?? inferred;
@@ -295,7 +296,9 @@ type PropertyFacts = Omit<DecoratedProperty, 'rules'> & { readonly rules: Proper
  */
 function propertyType(facts: PropertyFacts): TypeResult {
   const { options, designType, groups, generated, transform, rules, api } = facts;
-  const named = typeFromOptions(options, designType, groups);
+  // With a `@Transform`, `@Param` describes the sent value.
+  const isSent = transform?.transforms.length && designType !== Array;
+  const named = typeFromOptions(options, isSent ? {} : { designType, generated }, groups);
   if (named !== undefined) return named;
   if (generated && !transform?.type?.discriminator) {
     const { type } = generated;
@@ -477,18 +480,27 @@ function typeOfLiteral(literal: unknown): ValueType | undefined {
 }
 
 /**
- * The type that `@Param`'s options name; `undefined` if they leave it to the metadata. If the metadata is `Array`,
- * `type` and `enum` apply to the items.
+ * The type that `@Param`'s options name; `undefined` if they leave it to the metadata. If the metadata is `Array` or
+ * `Set`, `type` and `enum` apply to the items.
  */
 function typeFromOptions(
   options: ParamOptions,
-  designType: unknown,
+  { designType, generated }: Pick<ParameterSource, 'designType' | 'generated'>,
   groups?: readonly string[],
+): TypeResult | undefined {
+  const stated = statedType(options, designType === Array || designType === Set, groups);
+  return stated?.ok ? asDeclared(stated.type, designType, generated?.type) : stated;
+}
+
+function statedType(
+  options: ParamOptions,
+  isList: boolean,
+  groups: readonly string[] | undefined,
 ): TypeResult | undefined {
   if (options.schema !== undefined) return fromSource(options.schema, 'schema');
   const type = options.type === undefined ? undefined : resolveTypeReference(options.type, groups);
   const isArray = type?.ok && type.type.kind === 'array';
-  const inArray = designType === Array || options.items !== undefined || isArray;
+  const inArray = isList || options.items !== undefined || isArray;
   if (options.enum !== undefined) {
     const values: ValueType = { kind: 'enum', values: enumValues(options.enum) };
     return knownType(inArray ? { kind: 'array', items: values } : values);
@@ -502,7 +514,7 @@ function typeFromOptions(
   const isAnyObject = type?.ok && type.type.kind === 'schema';
   if (type !== undefined && !(hasValues && isAnyObject)) {
     if (hasValues && type.ok) return unheard('additionalProperties', 'type', 'type: () => Object');
-    const isItem = designType === Array && !isArray;
+    const isItem = isList && !isArray;
     return isItem ? mapType(type, (items) => ({ kind: 'array', items })) : type;
   }
   if (!hasValues) return undefined;

@@ -168,6 +168,7 @@ const TOKENS: ReadonlyMap<unknown, ValueType> = new Map<unknown, ValueType>([
   [URL, { kind: 'url' }],
   [Uint8Array, { kind: 'bytes' }],
   [Buffer, { kind: 'buffer' }],
+  [BigInt, { kind: 'bigint' }],
 ]);
 
 /** Built-in classes without a content type, or that JSON cannot represent. */
@@ -179,7 +180,6 @@ const UNKNOWN: ReadonlySet<unknown> = new Set<unknown>([
   Set,
   WeakMap,
   WeakSet,
-  BigInt,
   Symbol,
   RegExp,
   Error,
@@ -294,8 +294,6 @@ function causesOf(found: unknown): readonly string[] {
       return [TYPE_IMPORT, 'the type is a function, which JSON cannot represent'];
     case Promise:
       return ['the type is a promise, which JSON cannot represent'];
-    case BigInt:
-      return ['JSON has no bigint'];
     case Symbol:
       return ['JSON has no symbols'];
     default: {
@@ -314,9 +312,37 @@ export function unknownType(found: unknown): TypeFault {
     ok: false,
     problem: `its type is unknown (${place})`,
     causes: causesOf(found),
-    fix: FIX,
+    fix: fixOf(found),
   };
 }
+
+function fixOf(declared: unknown): string {
+  if (declared === Set) return '@Param({ items: () => X }), with the type of its items';
+  if (declared === Map) return '@Param({ additionalProperties: () => X }), with the type of its values';
+  return declared === BigInt ? 'no type in @Param: a bigint is sent as its digits' : FIX;
+}
+
+/** The type that `@Param` states, as the `Set`, `Map` or `bigint` that the parameter is declared as. */
+export function asDeclared(stated: ValueType, declared: unknown, generated?: ValueType): TypeResult {
+  if (declared === Set && stated.kind === 'array') return knownType({ ...stated, collection: 'set' });
+  if (declared === Map && stated.kind === 'record') {
+    const keys = generated?.kind === 'record' ? generated.keys : undefined;
+    return knownType({ ...stated, collection: 'map', keys });
+  }
+  if (declared === BigInt && stated.kind === 'scalar' && stated.name === 'string')
+    return knownType({ kind: 'bigint' });
+  // A Standard Schema may itself parse the JSON into any value.
+  const isParsed = stated.kind === 'bigint' || (stated.kind === 'schema' && stated.standard !== undefined);
+  if (isParsed || !CONVERTED.includes(declared)) return knownType(stated);
+  const name = declared === BigInt ? 'bigint' : (declared as ClassType).name;
+  return {
+    ok: false,
+    problem: `its @Param states another type than its declaration, a ${name}`,
+    fix: fixOf(declared),
+  };
+}
+
+const CONVERTED: readonly unknown[] = [Set, Map, BigInt];
 
 /** The fault of a type reference without a result: `() => X` with X undefined. */
 export function emptyReference(cause?: unknown): TypeFault {
