@@ -186,7 +186,7 @@ describe('parameters', () => {
     expect(await call('sets', { days, modes: ['fast'], sizes: [3] })).toBe('[true,true,["fast"],true]');
     expect(await call('sets', { days: [], modes: [], sizes: [] })).toContain('at least 1');
     expect(await call('map', { prices: { a: 2 } })).toBe('2');
-    expect(await call('sum', { first: '1', second: '2' })).toBe('3');
+    expect(await call('sum', { first: '1', second: '2' })).toBe('"3"');
     expect(await call('dto', { tags: ['new'], total: '9' })).toBe('[true,"10"]');
   });
 

@@ -653,6 +653,34 @@ test('@Param on a generated Set or Map describes its items, and the tool still r
   expect((await tools.execute('run', { set: [1.5], map: { 7: -2 } })).isError).toBe(true);
 });
 
+test('a generated rest parameter that needs elements is required', async () => {
+  class Tools {
+    @Tool('R')
+    pair(...both: [first: string, second?: number]) {
+      return both.length;
+    }
+
+    @Tool('R')
+    many(...all: string[]) {
+      return all.length;
+    }
+  }
+  const text = { type: 'string' };
+  const prefixItems = [text, { type: 'number' }];
+  const pair = { type: 'array', prefixItems, minItems: 1, maxItems: 2 };
+  describeClass(Tools, {
+    tools: {
+      pair: { parameters: [{ name: 'both', rest: true, schema: pair }] },
+      many: { parameters: [{ name: 'all', rest: true, schema: { type: 'array', items: text } }] },
+    },
+  });
+  expect(parametersOf(Tools, 'pair').required).toEqual(['both']);
+  expect(parametersOf(Tools, 'many').required).toEqual([]);
+  const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Tools] }));
+  expect((await tools.execute('pair', {})).isError).toBe(true);
+  expect((await tools.execute('pair', { both: ['a'] })).forLLM).toBe('1');
+});
+
 test('describeClass reports an undefined class as an import cycle', () => {
   expect(() => describeClass(undefined as never, {})).toThrow(
     /type undefined\. .*imports the generated file/,

@@ -98,14 +98,21 @@ function describeToolset(node: SyntaxNode, scan: ProjectScan): ClassDraft | unde
     return undefined;
   }
   const owner = { name, type: view.declaredType(symbol) };
-  const { Identifier, StringLiteral, MethodDeclaration } = view.syntaxKinds;
   // Those of base classes, too; the last declaration of a name counts.
   const methods = new Map<string, SyntaxNode>();
   for (const member of membersOf(node, view)) {
-    const { kind, text = '' } = member.name ?? {};
-    const isNamed = kind === Identifier || kind === StringLiteral;
-    if (member.kind !== MethodDeclaration || !isNamed || view.hasModifier(member, 'StaticKeyword')) continue;
-    if (isToolMethod(member, view)) methods.set(text, member);
+    if (member.kind !== view.syntaxKinds.MethodDeclaration || view.hasModifier(member, 'StaticKeyword'))
+      continue;
+    if (!isToolMethod(member, view)) continue;
+    const key = methodName(member, view);
+    if (key !== undefined) methods.set(key, member);
+    else
+      scan.warnings.push({
+        ...view.lineOf(member),
+        where: `${name}.[…]`,
+        problem: 'has a symbol or an unknown text as its name, so nothing can be generated for it',
+        fix: 'a name, or a constant with a literal text in [ ]',
+      });
   }
   const tools = Array.from(methods, ([key, method]) => {
     const found = { node: method, name: key, owner, isInherited: method.parent !== node };
@@ -117,6 +124,13 @@ function describeToolset(node: SyntaxNode, scan: ProjectScan): ClassDraft | unde
     ...(dependencies.length > 0 ? { dependencies } : {}),
     tools: Object.fromEntries(tools),
   };
+}
+
+/** The name of a method; `undefined` if it is computed and not a literal of its type. */
+function methodName({ name }: SyntaxNode, view: CompilerView): string | undefined {
+  if (name?.kind !== view.syntaxKinds.ComputedPropertyName) return name?.text;
+  const value = name?.expression && view.literalOf(view.typeAt(name.expression));
+  return value === undefined ? undefined : String(value);
 }
 
 /**
@@ -707,7 +721,7 @@ function describeParameter(parameter: TypedParameter, walk: TypeWalk): Described
   const typed = writeDecorated({ type, node: node.type, path: name ?? '' }, walk, decoration);
   const own = commentOf(view, node);
   for (const problem of [...docKeywords(comment).problems, ...docKeywords(own).problems])
-    fault(walk, node.name?.text ?? '', { problem });
+    fault(walk, node.name?.text ?? '', problem);
   // A comment before the parameter itself takes precedence over the method's `@param`.
   let described = settleSchema(describeSchema(describeSchema(typed, comment), own));
   for (const [path, part] of parts) described = describePart(described, path.split('.'), part);

@@ -169,8 +169,8 @@ interface DocKeywords {
   readonly fallback?: DocDefault;
   /** `@integer`, `@asType integer`, `@type integer`: TypeScript has no integer type. */
   readonly isInteger: boolean;
-  /** Sentences without a full stop: `its @minimum is not a number: "two"`. */
-  readonly problems: readonly string[];
+  /** Continue the path of the value: `has a @minimum that cannot be read: "two"`. */
+  readonly problems: readonly { readonly problem: string; readonly fix: string }[];
 }
 
 /** The value of `@default`: as text, and parsed. */
@@ -183,7 +183,7 @@ interface DocDefault {
 export function docKeywords(comment: DocComment | undefined): DocKeywords {
   const keywords: Record<string, unknown> = {};
   const examples: unknown[] = [];
-  const problems: string[] = [];
+  const problems: DocKeywords['problems'][number][] = [];
   let fallback: DocDefault | undefined;
   for (const tag of comment?.tags ?? []) {
     if (tag.name === 'default' || tag.name === 'defaultValue')
@@ -192,10 +192,16 @@ export function docKeywords(comment: DocComment | undefined): DocKeywords {
       const value = jsonOrText(tag.text);
       examples.push(...(tag.name === 'examples' && Array.isArray(value) ? value : [value]));
     }
-    const value = READERS.get(tag.name)?.(tag.text);
+    const read = READERS.get(tag.name);
+    const value = read?.(tag.text);
     if (value !== undefined) keywords[tag.name] = value;
-    else if (READERS.has(tag.name))
-      problems.push(`its @${tag.name} cannot be read: ${JSON.stringify(tag.text)}`);
+    else if (read !== undefined) {
+      const form = read === number ? 'a number' : read === pattern ? 'a regular expression' : 'a text';
+      problems.push({
+        problem: `has a @${tag.name} that cannot be read: ${JSON.stringify(tag.text)}`,
+        fix: `@${tag.name} with ${form}`,
+      });
+    }
   }
   if (examples.length > 0) keywords.examples = examples;
   const isInteger = (comment?.tags ?? []).some(

@@ -114,7 +114,7 @@ function writeType(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const alias = node && aliasDeclaration(view, node);
   if (alias !== undefined) {
     const comment = commentOf(view, alias);
-    for (const problem of docKeywords(comment).problems) fault(walk, path, { problem });
+    for (const problem of docKeywords(comment).problems) fault(walk, path, problem);
     return describeSchema(writeType({ ...place, node: alias.type }, walk), comment);
   }
   const [only, second] = parts;
@@ -469,7 +469,7 @@ function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): Writ
   const place = childPath(path, symbol.name);
   const written = writeDecorated({ type, path: place, node: declaration?.type }, walk, decoration);
   const comment = declaration && commentOf(view, declaration);
-  for (const problem of docKeywords(comment).problems) fault(walk, place, { problem });
+  for (const problem of docKeywords(comment).problems) fault(walk, place, problem);
   const { PropertyDeclaration, Parameter } = view.syntaxKinds;
   const isClassProperty = declaration?.kind === PropertyDeclaration || declaration?.kind === Parameter;
   const initial = isClassProperty && direction === 'in' ? declaration?.initializer : undefined;

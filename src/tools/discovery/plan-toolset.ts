@@ -537,7 +537,9 @@ function bindProperty(facts: ParameterFacts, options: ParamOptions): BoundParame
   });
   if (!value.ok) return { ...value, parameter: label(facts) };
   const { type, nullable, keywords } = value;
-  const required = options.required ?? value.required ?? !(isRest || parsed?.hasDefault);
+  const { minItems = keywords.minItems } = 'schema' in type ? type.schema : {};
+  const isOmissible = isRest ? !minItems : parsed?.hasDefault === true;
+  const required = options.required ?? value.required ?? !isOmissible;
   return {
     binding: { from: isRest ? 'rest' : 'property', name },
     property: { name, type, nullable, keywords, required },

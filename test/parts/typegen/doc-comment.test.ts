@@ -117,6 +117,9 @@ describe('tags as JSON Schema keywords', () => {
   test('a value that cannot be parsed is a problem and sets no keyword', () => {
     const { keywords, problems } = docKeywords(parseDocComment('\n * @minLength long\n * @pattern [\n '));
     expect(keywords).toEqual({});
-    expect(problems).toEqual(['its @minLength cannot be read: "long"', 'its @pattern cannot be read: "["']);
+    expect(problems).toEqual([
+      { problem: 'has a @minLength that cannot be read: "long"', fix: '@minLength with a number' },
+      { problem: 'has a @pattern that cannot be read: "["', fix: '@pattern with a regular expression' },
+    ]);
   });
 });

@@ -134,7 +134,7 @@ const CASES: readonly (readonly [
   ],
   [
     'an invalid pattern',
-    { param: '/** @pattern ( */ x: string', path: 'x', problem: 'its @pattern cannot be read: "("' },
+    { param: '/** @pattern ( */ x: string', path: 'x', problem: 'has a @pattern that cannot be read: "("' },
   ],
   [
     'a bound that is not a number',
@@ -142,7 +142,7 @@ const CASES: readonly (readonly [
       before: 'interface I { /** @minimum two */ size: number }',
       param: 'x: I',
       path: 'x.size',
-      problem: 'its @minimum cannot be read: "two"',
+      problem: 'has a @minimum that cannot be read: "two"',
     },
   ],
 ];
@@ -157,6 +157,15 @@ describe('types without a schema are reported with their place', () => {
     expect(fault?.file.endsWith('/src/tools.ts')).toBe(true);
     expect(fault?.where).toMatch(/^Tools\.(run|other), parameter [xy]$/);
     expect(fault?.fix).not.toBe('');
+  });
+
+  test('a tag of a @param without a valid value is reported with the value it needs', async () => {
+    const { faults } = await generateTool(
+      '  /** @param x Size @minimum high @maximum 3 */\n  @Tool() run(x: number) {}',
+    );
+    expect(faults.map(({ path, problem, fix }) => [path, problem, fix])).toEqual([
+      ['x', 'has a @minimum that cannot be read: "high"', '@minimum with a number'],
+    ]);
   });
 
   test('several faults are reported together, each with its line', async () => {
@@ -355,6 +364,18 @@ describe('toolwright generate warns about', () => {
     );
     expect(warnings.map(({ problem }) => problem)).toEqual([
       'its comment describes the parameter old, which does not exist',
+    ]);
+  });
+
+  test('a method whose name is a symbol or a text that the compiler does not know', async () => {
+    const { warnings, text } = await generateTool(
+      '  @Tool() [LITERAL](a: string) {}\n  @Tool() [`by_${LITERAL}`]() {}\n  @Tool() [Symbol.iterator]() {}',
+      "const LITERAL = 'find_all';",
+    );
+    expect(text).toContain("find_all: { parameters: [{ name: 'a', schema: { type: 'string' } }] }");
+    expect(warnings.map(({ where, line, problem }) => [where, line, problem])).toEqual([
+      ['Tools.[…]', 5, expect.stringContaining('nothing can be generated')],
+      ['Tools.[…]', 6, expect.stringContaining('nothing can be generated')],
     ]);
   });
 });
