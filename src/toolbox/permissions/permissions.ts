@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, posix } from 'node:path';
-import type { PolicyRemember, PolicyRequest, ToolPolicy } from '../../core/contract/call.js';
+import { OWNER, type PolicyRemember, type PolicyRequest, type ToolPolicy } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { RememberScope } from '../../core/contract/standing-approvals.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
@@ -8,7 +8,7 @@ import type { ResourceAccess } from '../../core/contract/touch.js';
 import { checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { withFileLock } from '../../core/kernel/file-lock.js';
-import { isRecord, parsedJson, plainJson } from '../../core/kernel/json.js';
+import { isRecord, ownerText, parsedJson, plainJson } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import {
   either,
@@ -46,8 +46,11 @@ import {
   withoutLinks,
 } from '../paths/glob.js';
 
-/** The scope of an approval: one session, or all sessions of a user. */
-export type YesScope = { readonly session: string } | { readonly user: string };
+/**
+ * The scope of an approval: one session, or all sessions of a user. A session is that of an `owner`; without it, that
+ * of calls without an owner.
+ */
+export type YesScope = { readonly session: string; readonly owner?: unknown } | { readonly user: string };
 
 /** An approval that applies to all calls that match its rule. */
 export interface StandingApproval {
@@ -68,7 +71,10 @@ const ABOUT =
   'Calls that match one of these entries are made without asking. Remove an entry to be asked again. Rules that deny take precedence over all entries.';
 
 const SCOPES = either(
-  objectOf<{ session: string }>({ session: required(FILLED_TEXT) }, { fix: "{ session: '…' }" }),
+  objectOf<{ session: string; owner?: unknown }>(
+    { session: required(FILLED_TEXT), owner: OWNER },
+    { fix: "{ session: '…' }" },
+  ),
   objectOf<{ user: string }>({ user: required(FILLED_TEXT) }, { fix: "{ user: '…' }" }),
 );
 const ENTRY = optionTable<StandingApproval>('an entry', {
@@ -539,6 +545,13 @@ export interface PermissionsOptions {
   readonly userOf?: (context: ToolContext) => string | undefined;
 }
 
+/** Whose call it is, for standing approvals. */
+interface Whose {
+  readonly session: string | undefined;
+  readonly owner: unknown;
+  readonly user: string | undefined;
+}
+
 /** Why access to one resource is allowed, asked about or denied. */
 export interface Reason {
   readonly decision: Permission;
@@ -601,7 +614,7 @@ export class Permissions {
   readonly #rules: readonly ReadyRule[];
   readonly #folderRules: readonly ReadyRule[];
   readonly #approvals: StandingApprovals;
-  readonly #whose: (context: ToolContext) => { readonly session?: string; readonly user?: string };
+  readonly #whose: (context: ToolContext) => Whose;
 
   /** @throws InvalidOptionsError (521) with all faults, including those of the file. */
   constructor(options: PermissionsOptions = {}) {
@@ -613,7 +626,11 @@ export class Permissions {
     this.#rules = rules.map(readyRule);
     this.#folderRules = folderRules.filter(({ decision }) => decision !== 'allow').map(readyRule);
     this.#approvals = new StandingApprovals(file);
-    this.#whose = (context) => ({ session: sessionOf(context), user: userOf?.(context) });
+    this.#whose = (context) => ({
+      session: sessionOf(context),
+      owner: context.owner,
+      user: userOf?.(context),
+    });
     try {
       this.#approvals.all();
     } catch (cause) {
@@ -650,10 +667,13 @@ export class Permissions {
     const call = { tool: request.tool.name, arguments: request.arguments };
     const subjects: Subject[] = accesses.map((access) => ({ ...call, access }));
     if (accesses.length === 0) subjects.push({ ...call, accessesNothing: stated !== 'as annotated' });
-    const { session, user } = this.#whose(request.context);
+    const { session, owner, user } = this.#whose(request.context);
     const approved = this.#approvals
       .all()
-      .filter(({ scope }) => ('session' in scope ? scope.session === session : scope.user === user))
+      .filter(({ scope }) => {
+        if ('user' in scope) return scope.user === user;
+        return scope.session === session && ownerText(scope.owner) === ownerText(owner);
+      })
       .map(({ rule }) => readyRule(rule));
     const reasons = subjects.map((subject) => this.#decide(subject, request.tool, approved));
     reasons.sort((one, other) => RANK[other.decision] - RANK[one.decision]);
@@ -707,7 +727,7 @@ export class Permissions {
 
   /** The person who approves decides whether the approval stands, and for whom. */
   #rememberFor(request: PolicyRequest, asked: readonly Reason[]): PolicyRemember | undefined {
-    const { session, user } = this.#whose(request.context);
+    const { session, owner, user } = this.#whose(request.context);
     const scopes: RememberScope[] = [];
     if (session !== undefined) scopes.push('conversation');
     if (user !== undefined) scopes.push('user');
@@ -715,7 +735,7 @@ export class Permissions {
     const touches = asked.flatMap(({ touch }) => touch ?? []);
     const rules = rulesOfYes(request.tool.name, request.arguments, touches);
     const keep: PolicyRemember['keep'] = ({ scope, expires }) => {
-      const whose = scope === 'user' ? user && { user } : session && { session };
+      const whose = scope === 'user' ? user && { user } : session && { session, owner };
       const until = expires === undefined ? undefined : new Date(expires);
       if (whose) for (const rule of rules) this.remember(rule, { ...whose, until });
     };

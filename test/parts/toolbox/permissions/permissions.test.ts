@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync 
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { defineTool, type ResourceAccess, runToolLoop, ToolRegistry } from 'toolwright';
+import { defineTool, type ResourceAccess, resumeToolLoop, runToolLoop, ToolRegistry } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
 import {
   DiskFileSystem,
@@ -767,6 +767,33 @@ describe('a remembered approval', () => {
     expect(permissions.remembered()).toHaveLength(2);
     expect([permissions.revoke(session.id), permissions.revoke(session.id)]).toEqual([true, false]);
     expect(await decide('a', scope)).toBe('ask');
+  });
+
+  test('of a conversation applies only to calls of its owner, also after a restart', async () => {
+    const file = join(newFolder(), 'permissions.json');
+    const owned = (owner?: unknown) => ({ conversationId: 'c1', ...(owner !== undefined && { owner }) });
+    const alice = owned({ user: 'alice', role: 'clerk' });
+    const touches = () => [write('a')];
+    const tool = defineTool({ name: 'do_it', description: 'Do it', touches, execute: () => 'done' });
+    const call = { toolCalls: [{ name: 'do_it', arguments: {} }] };
+    const provider = new ScriptedProvider([call, { content: 'done' }]);
+    const config = { provider, model: 'm', tools: [tool], policy: new Permissions({ file }).policy };
+    const { state, pending } = await runToolLoop(config, [{ role: 'user', content: 'write' }], alice);
+    const answer = {
+      id: pending?.[0]?.id ?? '',
+      approved: true,
+      remember: { scope: 'conversation' },
+    } as const;
+    expect((await resumeToolLoop(config, state, [answer], alice)).status).toBe('completed');
+    const permissions = new Permissions({ file });
+    const decide = async (scope: object): Promise<Permission> =>
+      (await verdictBy(permissions, touches(), scope)).decision;
+    const scopes = [alice, owned({ role: 'clerk', user: 'alice' }), owned({ user: 'bob' }), owned()];
+    expect(await Promise.all(scopes.map(decide))).toEqual(['allow', 'allow', 'ask', 'ask']);
+    permissions.remember({ tool: 'do_it' }, { session: 'c1' });
+    expect(await Promise.all([owned(), owned('bob')].map(decide))).toEqual(['allow', 'ask']);
+    permissions.remember({ tool: 'do_it' }, { session: 'c1', owner: 'bob' });
+    expect(await decide(owned('bob'))).toBe('allow');
   });
 
   test('is stored in a file that users can read, change and delete', async () => {
