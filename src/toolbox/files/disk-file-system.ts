@@ -299,6 +299,8 @@ export class DiskFileSystem extends FileSystem {
     if (code !== 'ENOTDIR' && code !== 'ELOOP') return modelError(error, path);
     const kind = statsAt(at)?.kind;
     if (kind === undefined) return missing(path);
+    // Another process has replaced a link or a file with a folder since.
+    if (kind === 'folder') return new FileSystemError('changed', `'${path}' changed meanwhile. Try again.`);
     return kind === 'link' ? this.#linkAt(at, path) : wrongKind(path, kind, 'folder');
   }
 

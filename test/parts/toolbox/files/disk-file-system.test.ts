@@ -264,6 +264,7 @@ describe('a process that swaps folders and links', () => {
           async ([tool, args], path) => {
             const { forLLM, isError } = await call(tool, args(path));
             expect(forLLM).not.toMatch(/\d[\t:] ?secret/);
+            expect(forLLM).not.toContain('is a folder, not a folder');
             counts[isError ? 'refused' : 'inside'] += 1;
           },
         ),
