@@ -24,7 +24,20 @@ function ChatPage({ chatId, headers, said }) {
   // Arguments that were changed with an approval, by its id: they go with the next request.
   const [edits] = useState({});
   const [transport] = useState(
-    () => new DefaultChatTransport({ api: '/api/chat', headers, body: () => ({ edits }) }),
+    () =>
+      new DefaultChatTransport({
+        api: '/api/chat',
+        headers,
+        prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => {
+          // The server has the history: it needs the last message, and the edits of its calls.
+          const [last] = messages.slice(-1);
+          const ids = last.parts
+            .map(({ approval }) => approval?.id)
+            .filter((known) => Object.hasOwn(edits, known));
+          const own = Object.fromEntries(ids.map((known) => [known, edits[known]]));
+          return { body: { id, messages: [last], trigger, messageId, edits: own } };
+        },
+      }),
   );
   const chat = useChat({
     id: chatId,

@@ -81,7 +81,7 @@ export interface ChatOptions {
   readonly abortOnLeave?: boolean;
   /** The error text for the reader of a failed turn; default: a general sentence. */
   readonly describeError?: (error: JsonObject) => string;
-  /** The most bytes of a request; default 4 MiB, because the AI SDK sends the whole chat each time. */
+  /** The most bytes of a request; default 4 MiB, because the AI SDK sends the whole chat each time by default. */
   readonly maxRequestBytes?: number;
   /** Milliseconds of silence until a heartbeat; default 15,000. */
   readonly heartbeatMs?: number;

@@ -4,6 +4,7 @@ import {
   DefaultChatTransport,
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
+  type PrepareSendMessagesRequest,
   type UIMessage,
 } from 'ai';
 import { Conversations, type ConversationsConfig, defineTool, type LLMProvider } from 'toolwright';
@@ -40,6 +41,11 @@ function obedient(gate: Promise<void>): LLMProvider {
   };
 }
 
+/** As docs/guides/chat.md has it. */
+const lastMessage: PrepareSendMessagesRequest<UIMessage> = ({ id, messages, trigger, messageId, body }) => ({
+  body: { ...body, id, messages: messages.slice(-1), trigger, messageId },
+});
+
 function start(config: Partial<ConversationsConfig> = {}) {
   const { promise: gate, resolve: goOn } = Promise.withResolvers<void>();
   const ran: unknown[] = [];
@@ -75,7 +81,7 @@ function start(config: Partial<ConversationsConfig> = {}) {
   const posted: number[] = [];
   const ask = (path: string, init: RequestInit = {}) =>
     handler.fetch(new Request(`http://localhost/api/chat${path}`, { headers, ...init }));
-  const open = (messages: UIMessage[] = []) => {
+  const open = (messages: UIMessage[] = [], { sendsLast = false } = {}) => {
     const edits: Record<string, unknown> = {};
     const chat = new Chat({
       id: 'c1',
@@ -84,6 +90,7 @@ function start(config: Partial<ConversationsConfig> = {}) {
         api: 'http://localhost/api/chat',
         headers,
         body: () => ({ edits }),
+        ...(sendsLast && { prepareSendMessagesRequest: lastMessage }),
         fetch: async (url, init) => {
           const response = await handler.fetch(new Request(url as string, init));
           if (init?.method === 'POST') posted.push(response.status);
@@ -124,30 +131,44 @@ async function hears(chat: Chat<UIMessage>, text: string): Promise<void> {
 }
 
 describe('createChatHandler with the Chat of useChat', () => {
-  test('supports an approval, a refusal, an edit and a client tool in one conversation', async () => {
-    const { open, ran, ask } = start();
-    const { chat, edits } = open();
-    await chat.sendMessage({ text: 'call place' });
-    await chat.addToolApprovalResponse({ id: String(approvalsIn(chat)[0]), approved: true });
-    await hears(chat, 'heard: placed lamp');
-    await chat.sendMessage({ text: 'call place' });
-    const id = String(approvalsIn(chat)[0]);
-    await chat.addToolApprovalResponse({ id, approved: false, reason: 'No lamps' });
-    await hears(chat, 'heard: ');
-    const refused = expect.objectContaining({ id, approved: false, reason: 'No lamps' });
-    const part = expect.objectContaining({ state: 'output-denied', approval: refused });
-    expect(partsOf(chat)).toContainEqual(part);
-    const stored = (await (await ask('/c1/messages')).json()) as UIMessage[];
-    expect(stored.at(-1)?.parts).toContainEqual(part);
-    await chat.sendMessage({ text: 'call place' });
-    const [edited = ''] = approvalsIn(chat);
-    edits[edited] = { item: 'vase' };
-    await chat.addToolApprovalResponse({ id: edited, approved: true });
-    await hears(chat, 'heard: placed vase');
-    expect(ran).toEqual(['lamp', 'vase']);
-    await chat.sendMessage({ text: 'call locate' });
-    await hears(chat, 'heard: Bonn');
-  });
+  test.each([
+    ['the whole chat', false],
+    ['only the last message', true],
+  ])(
+    'supports approvals, refusals, edits, client tools and repetitions if it sends %s',
+    async (_, sendsLast) => {
+      const { open, ran, ask } = start();
+      const { chat, edits } = open([], { sendsLast });
+      await chat.sendMessage({ text: 'call place' });
+      await chat.addToolApprovalResponse({ id: String(approvalsIn(chat)[0]), approved: true });
+      await hears(chat, 'heard: placed lamp');
+      await chat.sendMessage({ text: 'call place' });
+      const id = String(approvalsIn(chat)[0]);
+      await chat.addToolApprovalResponse({ id, approved: false, reason: 'No lamps' });
+      await hears(chat, 'heard: ');
+      const refused = expect.objectContaining({ id, approved: false, reason: 'No lamps' });
+      const part = expect.objectContaining({ state: 'output-denied', approval: refused });
+      expect(partsOf(chat)).toContainEqual(part);
+      const stored = (await (await ask('/c1/messages')).json()) as UIMessage[];
+      expect(stored.at(-1)?.parts).toContainEqual(part);
+      await chat.sendMessage({ text: 'call place' });
+      const [edited = ''] = approvalsIn(chat);
+      edits[edited] = { item: 'vase' };
+      await chat.addToolApprovalResponse({ id: edited, approved: true });
+      await hears(chat, 'heard: placed vase');
+      expect(ran).toEqual(['lamp', 'vase']);
+      delete edits[edited];
+      await chat.sendMessage({ text: 'call locate' });
+      await hears(chat, 'heard: Bonn');
+      await chat.sendMessage({ text: 'Hello' });
+      const { id: messageId = '' } = chat.messages.at(-2) ?? {};
+      await chat.sendMessage({ messageId, text: 'Good day' });
+      await hears(chat, 'heard: Good day');
+      await chat.regenerate();
+      await hears(chat, 'heard: Good day');
+      expect(chat.messages).toHaveLength(10);
+    },
+  );
 
   test('accepts parallel approvals of one message, each separately', async () => {
     const { open, ran } = start();

@@ -9,7 +9,13 @@ import {
 } from 'ai';
 import { type KeyboardEvent, useState } from 'react';
 
-const transport = new DefaultChatTransport({ api: '/api/chat' });
+const transport = new DefaultChatTransport({
+  api: '/api/chat',
+  // The server has the history; the whole chat would exceed its limit of 4 MB one day.
+  prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => ({
+    body: { id, messages: messages.slice(-1), trigger, messageId },
+  }),
+});
 
 export function Chat(props: { readonly id: string; readonly messages: UIMessage[] }) {
   const { messages, status, error, sendMessage, stop, addToolApprovalResponse } = useChat({
