@@ -91,6 +91,8 @@ export interface KeptTurn {
   /** Key of the entry that started it. */
   readonly key: string;
   readonly firstEvent?: number;
+  /** The model's provider refused its message with files; later requests contain only the text of it. */
+  readonly filesRefused?: true;
   /** The amounts spent by the turn; only if it had a budget. */
   readonly spent?: Spending;
   /** The amounts spent by the conversation until the end of this turn, including turns that were replaced later. */

@@ -18,6 +18,7 @@ import type {
   UserMessage,
 } from '../../core/contract/llm-provider.js';
 import type { Content } from '../../core/contract/tool-result.js';
+import { ProviderError } from '../../core/errors/provider-error.js';
 import { isRecord, plainJson } from '../../core/kernel/json.js';
 import { unsupportedPart } from '../wire/user-parts.js';
 import { argumentsAsObject, jsonRecord, type WireRecord } from '../wire/wire-json.js';
@@ -266,7 +267,7 @@ type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 /**
  * Converts the content of a user message, in the parts of this package, of the AI SDK or of Chat Completions.
  *
- * @throws TypeError for a part that cannot be sent to a model, and for a URL that this model does not accept.
+ * @throws TypeError for a part that cannot be sent to a model; ProviderError for a URL that this model does not accept.
  */
 async function userParts({ content }: UserMessage, model: LanguageModelV4): Promise<UserPart[]> {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
@@ -384,8 +385,9 @@ async function checkAddress(
     const fits = wanted.endsWith('/') ? `${type}/`.startsWith(wanted) : wanted === '' || wanted === type;
     if (fits && patterns.some((pattern) => href.search(pattern) !== -1)) return;
   }
-  throw new TypeError(
+  throw new ProviderError(
     `${nameOf(model)} takes no ${mediaType} from ${data.url.protocol}//${data.url.host}; send its data: data:${mediaType.includes('/') ? mediaType : `${mediaType}/…`};base64,…`,
+    { retryable: false },
   );
 }
 

@@ -96,7 +96,8 @@ export function userMessage(
 
 /** The outcome of a run, without its history, which is in the conversation. */
 interface StoredOutcome extends Omit<RunOutcome, 'error'> {
-  readonly error?: StoredError;
+  /** `filesRefused`: the provider refused the first request, whose message has files. */
+  readonly error?: StoredError & { readonly filesRefused?: true };
 }
 
 /** The outcome of a run, in this process or a store. */

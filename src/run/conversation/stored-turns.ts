@@ -14,10 +14,11 @@ import type { Message } from '../../core/contract/llm-provider.js';
 import type { CheckpointStore, KeptRun } from '../../core/contract/run-checkpoint.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import { checkOptions, InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { ProviderError } from '../../core/errors/provider-error.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withinLimits } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { isRecord, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import { completionContent, completionKey } from '../call/job-dispatch.js';
 import { safeLog } from '../call/log.js';
@@ -287,15 +288,19 @@ export class StoredTurns {
     const { number, firstEvent, entry } = turn;
     const { length: keep } = messagesBefore(conversation, entry.content);
     const isSystem = result.messages[0]?.role === 'system';
-    const [first, ...others] = result.messages.slice(keep + (isSystem ? 1 : 0));
+    const own = result.messages.slice(keep + (isSystem ? 1 : 0));
+    const [first, ...others] = own;
+    const filesRefused = areFilesRefused(result.error, own) || undefined;
     const { spent } = result;
     // Including replaced turns.
     const spentSoFar = addSpending(historyOf(conversation).turns.at(-1)?.spentSoFar, spent);
-    const stored = withoutUndefined({ number, key: entry.key, firstEvent, spent, spentSoFar });
+    const facts = { number, key: entry.key, firstEvent, filesRefused, spent, spentSoFar };
+    const stored = withoutUndefined<KeptTurn>(facts);
     // The first message of a turn contains its facts.
     const messages = first === undefined ? [] : [{ ...first, turn: stored }, ...others];
     const history = { keep, messages };
-    const ended: KeptEvent = { type: 'turn-end', ...outcome };
+    const error = outcome.error && withoutUndefined({ ...outcome.error, filesRefused });
+    const ended: KeptEvent = withoutUndefined({ type: 'turn-end' as const, ...outcome, error });
     await this.lease.commit({ turn: null, history, done, events: [...events, ended] });
   }
 
@@ -477,13 +482,40 @@ function messagesBefore(
   kept: Pick<KeptConversation, 'messages'>,
   content: InboxContent | { readonly replaces: string },
 ): readonly Message[] {
-  const { messages, turns } = historyOf(kept);
+  const { messages: stored, turns } = historyOf(kept);
+  const refused = new Set(turns.flatMap(({ filesRefused, begins }) => (filesRefused ? [begins] : [])));
+  const messages = stored.map((message, index) => (refused.has(index) ? withoutFiles(message) : message));
   const replaces = 'replaces' in content ? content.replaces : undefined;
   if (replaces === undefined) return messages;
   const turn = turns.find(({ key }) => key === replaces);
   if (turn !== undefined) return messages.slice(0, turn.begins);
   const message = `The history has no turn that began with '${replaces}', so it cannot be replaced.`;
   throw new ToolwrightError('ConversationNotReady', message);
+}
+
+/** A message whose files would make every later request of the conversation fail, too. */
+function withoutFiles(message: Message): Message {
+  const { role, content } = message;
+  if (role !== 'user' || typeof content === 'string') return message;
+  const texts = content.map((part) => (isText(part) ? part : { type: 'text', text: FILE_LEFT_OUT }));
+  return { ...message, content: texts };
+}
+
+const FILE_LEFT_OUT = '[A file of the user was left out, because the provider of the model refused it.]';
+
+function isText(part: unknown): boolean {
+  return isRecord(part) && part.type === 'text';
+}
+
+/** Statuses with which providers refuse the contents of a request. */
+const CONTENT_REFUSED: readonly unknown[] = [undefined, 400, 413, 415, 422];
+
+/** Whether the provider refused the first request of a turn, whose message has files. */
+function areFilesRefused(error: unknown, messages: readonly Message[]): boolean {
+  const cause = ToolwrightError.is(error) && error.name === 'ProviderFailed' ? error.cause : undefined;
+  if (!ProviderError.is(cause) || cause.retryable || !CONTENT_REFUSED.includes(cause.status)) return false;
+  const hasFiles = ({ content }: Message) => Array.isArray(content) && !content.every(isText);
+  return messages.every(({ role }) => role === 'user') && messages.some(hasFiles);
 }
 
 /**

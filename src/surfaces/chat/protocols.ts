@@ -359,7 +359,10 @@ function agUiPrompt({ id, content }: SentPrompt): AgUiMessage {
 }
 
 /** Clients do not receive the details of an error by default. */
-const ANY_ERROR = (): string => 'An error occurred.';
+const ANY_ERROR: DescribeTurnError = ({ filesRefused }) =>
+  filesRefused
+    ? 'The model’s provider refused the message with its files. Send it without them, or in another format.'
+    : 'An error occurred.';
 
 export type ProtocolName = 'ui-messages' | 'ag-ui' | 'events';
 

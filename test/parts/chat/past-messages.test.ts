@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { UIMessage } from 'ai';
-import { Conversations, defineTool, type LLMProvider, type LLMRequest } from 'toolwright';
+import { Conversations, defineTool, type LLMProvider, type LLMRequest, ProviderError } from 'toolwright';
 import { createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
 import { serve } from '../../setup/loopback.js';
@@ -274,3 +274,30 @@ test.each(['ui-messages', 'ag-ui'] as const)(
     await handler.close();
   },
 );
+
+test('a chat goes on after a message with a file that the provider of its model refuses', async () => {
+  const sent: string[] = [];
+  const provider: LLMProvider = {
+    async chat({ messages }) {
+      const text = JSON.stringify(messages);
+      if (text.includes('data:application/zip')) throw new ProviderError('no zip', { retryable: false });
+      sent.push(text);
+      return { content: 'Hello', toolCalls: [], finishReason: 'stop' };
+    },
+  };
+  const store = new MemoryRunStore();
+  const handler = createChatHandler({ provider, model: 'm', store, authenticate: () => 'u1' });
+  const chat = chatOf(handler);
+  const file = { type: 'file', mediaType: 'application/zip', url: 'data:application/zip;base64,UEsDBA==' };
+  const message = { ...said('Look', 'm1'), parts: [{ type: 'text', text: 'Look' }, file] };
+  expect(await (await chat.post({ id: 'c1', messages: [message] })).text()).toContain('refused the message');
+  const { message: reply } = await readMessage(
+    await chat.post({ id: 'c1', messages: [said('Go on', 'm2')] }),
+  );
+  expect(reply?.parts).toContainEqual(expect.objectContaining({ type: 'text', text: 'Hello' }));
+  expect(sent).toEqual([expect.stringMatching(/Look.*A file of the user was left out.*Go on/)]);
+  // The user still sees the file, and may send the message again with another model.
+  const history = (await (await chat.get('c1', {}, 'messages')).json()) as readonly UIMessage[];
+  expect(history[0]?.parts).toContainEqual(expect.objectContaining({ url: file.url }));
+  await handler.close();
+});
