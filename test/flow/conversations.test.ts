@@ -1,8 +1,10 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import {
   answerStoredRun,
   Conversations,
@@ -720,6 +722,42 @@ function describeFleet(fleet: () => Fleet): void {
     for (const id of ids) await conversations.prompt(id, id);
     for (const id of ids) expect(await conversations.idle(id)).toMatchObject({ messages: { length: 2 } });
     expect(most).toBe(3);
+  });
+
+  test('a turn never runs in the AsyncLocalStorage of the request that triggered it', async () => {
+    const requests = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const provider: LLMProvider = {
+      async chat() {
+        seen.push(requests.getStore());
+        return { content: 'ok', toolCalls: [], finishReason: 'stop' };
+      },
+    };
+    const conversations = fleet().open({ maxConcurrency: 1 }, { provider });
+    const ids = ['alice', 'bob', 'alice'];
+    for (const id of ids) await requests.run(id, () => conversations.prompt(id, 'Hi'));
+    for (const id of ids) await conversations.idle(id);
+    expect(seen).toEqual([undefined, undefined, undefined]);
+  });
+
+  test('`idle` does not read the conversation again for the streamed text of a turn', async () => {
+    const { openStore } = fleet();
+    const store = openStore();
+    const read = jest.spyOn(store.conversations, 'read');
+    const provider: LLMProvider = {
+      ...echoProvider(),
+      async *stream() {
+        for (let part = 0; part < 100; part += 1) {
+          yield { type: 'text-delta', text: `${part} ` };
+          await pause(1);
+        }
+        yield { type: 'response', response: { content: 'ok', toolCalls: [], finishReason: 'stop' } };
+      },
+    };
+    const conversations = open({ store }, { provider });
+    await conversations.prompt('c1', 'Hi');
+    expect(await conversations.idle('c1')).toMatchObject({ status: 'idle', turns: 1 });
+    expect(read.mock.calls.length).toBeLessThan(20);
   });
 
   test('config and scope may depend on the conversation and its owner', async () => {

@@ -43,6 +43,10 @@ export interface TracedRun {
   readonly conversationId?: string | undefined;
   /** Where the run was suspended, or where its process crashed. */
   readonly before?: TracePlace | undefined;
+  /** A turn of stored conversations: it outlives the request of its prompt, so it has its own trace. */
+  readonly isTurn?: boolean;
+  /** Runs code in the async context of the prompt that a turn answers, if this process received it. */
+  readonly inPrompt?: (<Value>(work: () => Value) => Value) | undefined;
 }
 
 /** How a run ended, and its amounts since tracing began. */

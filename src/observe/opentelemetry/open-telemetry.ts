@@ -7,6 +7,7 @@ import type {
   Meter,
   MeterProvider,
   Span,
+  SpanContext,
   SpanKind,
   Tracer,
   TracerProvider,
@@ -179,7 +180,12 @@ function linkTo({ api }: Recorder, place: TracePlace | undefined, what: string):
     isRemote: true,
     ...(place?.tracestate && { traceState: api.createTraceState(place.tracestate) }),
   };
-  return api.isSpanContextValid(context) ? [{ context, attributes: { 'toolwright.link': what } }] : [];
+  return linkToSpan(api, context, what);
+}
+
+function linkToSpan(api: Recorder['api'], context: SpanContext | undefined, what: string): readonly Link[] {
+  if (context === undefined || !api.isSpanContextValid(context)) return [];
+  return [{ context, attributes: { 'toolwright.link': what } }];
 }
 
 /** The `error.type` of an error: a status, a code, or the name of its class. */
@@ -498,9 +504,8 @@ function arrivalOf(
   const parent = api.propagation.extract(ambient, carrier);
   const around = api.trace.getSpanContext(ambient);
   const sent = api.trace.getSpanContext(parent);
-  const isOther = around !== undefined && sent !== undefined && around.spanId !== sent.spanId;
-  if (!isOther || !api.isSpanContextValid(around)) return { parent, links: [] };
-  return { parent, links: [{ context: around, attributes: { 'toolwright.link': 'transport' } }] };
+  const isOther = sent !== undefined && around?.spanId !== sent.spanId;
+  return { parent, links: isOther ? linkToSpan(api, around, 'transport') : [] };
 }
 
 /** Contents of a request and its reply, as attributes. */
@@ -825,10 +830,12 @@ class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
     recorder: Recorder,
     private readonly run: TracedRun,
   ) {
-    const { agent, runId, model, conversationId, before } = run;
+    const { agent, runId, model, conversationId, before, isTurn, inPrompt } = run;
+    const { api } = recorder;
+    const prompt = inPrompt?.(() => api.context.active());
     super(recorder, {
       name: agent === undefined ? 'invoke_agent' : `invoke_agent ${agent}`,
-      kind: recorder.api.SpanKind.INTERNAL,
+      kind: api.SpanKind.INTERNAL,
       attributes: given({
         'gen_ai.operation.name': 'invoke_agent',
         'gen_ai.agent.name': agent,
@@ -839,7 +846,11 @@ class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
         'toolwright.run.waited':
           before?.at === undefined ? undefined : Math.max(0, Date.now() - before.at) / 1000,
       }),
-      links: linkTo(recorder, before, 'goes_on_from'),
+      parent: isTurn ? api.trace.deleteSpan(prompt ?? api.context.active()) : undefined,
+      links: [
+        ...linkTo(recorder, before, 'goes_on_from'),
+        ...linkToSpan(api, prompt && api.trace.getSpanContext(prompt), 'started_by'),
+      ],
     });
   }
 

@@ -1,6 +1,12 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Answer, OWNER, type PendingCall } from '../../core/contract/call.js';
-import type { ConversationLog, EnteredEntry, InboxContent } from '../../core/contract/conversation-log.js';
+import type {
+  ConversationLog,
+  EnteredEntry,
+  InboxContent,
+  NewInboxEntry,
+} from '../../core/contract/conversation-log.js';
 import { JOB_ENGINE } from '../../core/contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
 import type { UserMessage } from '../../core/contract/llm-provider.js';
@@ -15,6 +21,7 @@ import {
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { closeWithin, MAX_TIMER_MS, onAbort, repeat } from '../../core/kernel/async.js';
+import { cached } from '../../core/kernel/cached.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
   BOOLEAN,
@@ -98,6 +105,10 @@ export class Conversations {
   readonly #leases = new Set<ConversationClaim>();
   /** Conversations to process again, or as soon as there is a free slot. */
   readonly #wanted = new Set<string>();
+  /** A turn must not run in the async context of the request that happens to trigger it, maybe of another user. */
+  readonly #outside = AsyncLocalStorage.snapshot();
+  /** The async contexts of entries that were added here, by conversation and key, until they are processed. */
+  readonly #added = new Map<string, Map<string, ReturnType<typeof AsyncLocalStorage.snapshot>>>();
   /** Conversations that are being deleted here, which begin no further turn. */
   readonly #deleting = new Set<string>();
   /** Timers of conversations whose answers expire. */
@@ -119,6 +130,7 @@ export class Conversations {
       leaseMs,
       closing: this.#closing.signal,
       followUntil: this.#closed.signal,
+      inEntry: ({ conversationId, key }) => this.#added.get(conversationId)?.get(key),
       expect: (conversationId, pending) => this.#expect(conversationId, pending),
       enter: (conversationId, key, content) => this.#enter(conversationId, key, content),
     };
@@ -179,7 +191,7 @@ export class Conversations {
     const { key = crypto.randomUUID(), onlyOwner = false, replaces } = options;
     const prompt = plainJson({ kind: 'prompt', content, replaces, ...ownerIn(options) }) as InboxContent;
     if (replaces !== undefined) checkReplaced(await this.#log.read(conversationId), { key, replaces });
-    const entered = await this.#log.enter({ conversationId, key, content: prompt, onlyOwner });
+    const entered = await this.#add({ conversationId, key, content: prompt, onlyOwner });
     if (entered !== undefined) return entered;
     throw new ToolwrightError(
       'RunNotAllowed',
@@ -278,7 +290,9 @@ export class Conversations {
     try {
       // Entries behind the aborted turn are not processed.
       if (lease.conversation.isAbortAsked)
-        await new StoredTurns(lease, this.#deps).process(() => lease.conversation.turn === undefined);
+        await this.#outside(() =>
+          new StoredTurns(lease, this.#deps).process(() => lease.conversation.turn === undefined),
+        );
       isRemoved = lease.conversation.turn === undefined && (await lease.remove(how));
       return isRemoved;
     } finally {
@@ -316,9 +330,18 @@ export class Conversations {
     checkOptions(options, METHOD_OPTIONS.idle);
     const { signal } = options;
     const closed = this.#closed.signal;
+    let last: number | undefined;
     for await (const _ of changesOf(this.#log, conversationId, { signal, closed })) {
+      if (last !== undefined) {
+        // Streamed text changes nothing, and the whole conversation may be large.
+        const page = await this.#log.events({ conversationId, after: last, limit: PAGE });
+        last = page.at(-1)?.number ?? last;
+        const isWithinTurn = !page.some(({ event }) => /^(turn|answers)-/.test(String(event.type)));
+        if (isWithinTurn && page.length > 0 && page.length < PAGE) continue;
+      }
       const view = await this.snapshot(conversationId);
       if (view?.status !== 'running') return view;
+      last = view.lastEvent;
     }
     throw signal?.aborted ? signal.reason : new ToolwrightError('RunClaimed', STILL_RUNNING);
   }
@@ -363,7 +386,18 @@ export class Conversations {
   async #enter(conversationId: string, key: string, content: InboxContent): Promise<EnteredEntry> {
     const entry = { conversationId, key, content: plainJson(content) as InboxContent };
     // Only prompts can be refused.
-    return (await this.#log.enter(entry)) as EnteredEntry;
+    return (await this.#add(entry)) as EnteredEntry;
+  }
+
+  async #add(entry: NewInboxEntry): Promise<EnteredEntry | undefined> {
+    if (this.#options.takesTurns === false) return this.#log.enter(entry);
+    const { conversationId, key } = entry;
+    const added = cached(this.#added, conversationId, () => new Map());
+    // Before the entry is stored, because its turn may then begin at once.
+    added.set(key, AsyncLocalStorage.snapshot());
+    const entered = await this.#log.enter(entry);
+    if (!entered?.isNew) added.delete(key);
+    return entered;
   }
 
   #want(conversationId: string): void {
@@ -379,8 +413,9 @@ export class Conversations {
       if (this.#active.size >= maxConcurrency) return;
       if (this.#active.has(id) || this.#deleting.has(id)) continue;
       this.#wanted.delete(id);
-      const processing = this.#process(id).finally(() => {
+      const processing = this.#outside(() => this.#process(id)).finally(() => {
         this.#active.delete(id);
+        if (!this.#wanted.has(id)) this.#added.delete(id);
         this.#processWanted();
       });
       this.#active.set(id, processing);

@@ -7,12 +7,14 @@ import type {
   InboxEntry,
   KeptConversation,
   KeptTurn,
+  NewInboxEntry,
   OpenTurn,
 } from '../../core/contract/conversation-log.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import type { CheckpointStore, KeptRun } from '../../core/contract/run-checkpoint.js';
 import type { RunState } from '../../core/contract/run-state.js';
+import type { TracedRun } from '../../core/contract/telemetry.js';
 import { checkOptions, InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { ProviderError } from '../../core/errors/provider-error.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
@@ -60,6 +62,8 @@ export interface TurnDeps {
   readonly closing: AbortSignal;
   /** Aborted once everything is closed: other processes then report the results of jobs. */
   readonly followUntil: AbortSignal;
+  /** Runs code in the async context in which an entry was added, if that was in this process. */
+  readonly inEntry: (entry: Pick<NewInboxEntry, 'conversationId' | 'key'>) => TracedRun['inPrompt'];
   /** Called when a conversation waits for answers. */
   readonly expect: (conversationId: string, pending: readonly PendingCall[]) => void;
   /** Adds a completion; with the same key, only the first is added. */
@@ -219,7 +223,8 @@ export class StoredTurns {
     if (run === undefined) {
       const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
       const messages = [...system, ...next.messages, ...promptOf(turn)];
-      result = await driveRun(config, { messages }, deps);
+      const inPrompt = this.deps.inEntry({ conversationId, key: turn.entry.key });
+      result = await driveRun(config, { messages }, { ...deps, ...(inPrompt && { inPrompt }) });
     } else if (run.status === 'running') {
       const onTaken = async (lost: KeptRun) => {
         missed = await lease.missedBy(turn, lost);

@@ -751,7 +751,7 @@ const TOOL_TIMEOUT_MS = 120_000;
  * key by key takes several times as long.
  */
 function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun {
-  const { scope, sink, hasReader, onStep, checkpointer, onUnknown, turnOf, followUntil, resultsOf } = deps;
+  const { scope, sink, hasReader, onStep, checkpointer, onUnknown, followUntil, resultsOf, inPrompt } = deps;
   const isNew = 'messages' in start;
   const record = isNew ? undefined : start.record;
   const model = record?.model ?? given.model ?? missingModel();
@@ -765,7 +765,16 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const budget = budgetOf(config, { scope, parent: childRuns.getStore()?.run.budget, before: record });
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOfRun(scope, isNew ? tools : undefined);
-  const traced = { runId, model, agent, conversationId: scope.conversationId, before: record?.trace };
+  const turnOf = record?.turnOf ?? deps.turnOf;
+  const turn = { isTurn: turnOf !== undefined, inPrompt };
+  const traced = {
+    runId,
+    model,
+    agent,
+    conversationId: scope.conversationId,
+    before: record?.trace,
+    ...turn,
+  };
   const storing = config.store && resultStoreOf(config, tools);
   const limits = { budget, maxResultChars: (storing ?? config).maxResultChars };
   const options = callOptionsOf(config, tools, { runId, owner, ...limits });
@@ -774,7 +783,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     config,
     runId,
     owner,
-    turnOf: record?.turnOf ?? turnOf,
+    turnOf,
     tools,
     results: storing?.results,
     maxResultChars: storing?.maxResultChars,

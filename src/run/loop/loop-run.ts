@@ -2,7 +2,7 @@ import type { CallRecord, CallScope, HookNote, UpdateListener } from '../../core
 import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../../core/contract/llm-provider.js';
 import { RESULTS_OF_TURNS, type ResultStore } from '../../core/contract/result-store.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
-import type { RunTrace } from '../../core/contract/telemetry.js';
+import type { RunTrace, TracedRun } from '../../core/contract/telemetry.js';
 import type { CallWatcher, Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { hasUsageParts, type ModelQuestion, type Reply } from './ask-model.js';
@@ -58,6 +58,7 @@ export interface RunDeps {
   readonly onUnknown?: OnUnknown;
   /** Id of the conversation if a new run is a turn. */
   readonly turnOf?: string;
+  readonly inPrompt?: TracedRun['inPrompt'];
   /** Aborted when this process may not continue a stored run: the run is left for other processes. */
   readonly left?: AbortSignal;
   /** Aborted when this process no longer needs the results of started jobs. */

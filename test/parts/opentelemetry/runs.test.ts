@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import {
+  Conversations,
   defineTool,
   type LLMProvider,
   MemoryJobEngine,
@@ -174,6 +175,63 @@ test('started work has its own trace, which links to its call', async () => {
   expect(recording.parentOf(recording.span('smtp'))).toBe('run_task mail');
   const [calls] = (await recording.points()).filter(({ name }) => name === 'gen_ai.execute_tool.duration');
   expect(calls?.value).toMatchObject({ count: 1 });
+});
+
+test('a turn of conversations has its own trace, which links to its own prompt', async () => {
+  const tools = new ToolRegistry({ telemetry: openTelemetry() }).register(
+    defineTool({
+      name: 'mail',
+      description: 'Mails',
+      execute: (_args, context) => context.background(async () => 'sent'),
+    }),
+  );
+  const begun = Promise.withResolvers<void>();
+  const provider = new ScriptedProvider([
+    async () => {
+      await begun.promise;
+      return { toolCalls: [{ name: 'mail', arguments: {} }] };
+    },
+    ...Array.from({ length: 4 }, () => ({ content: 'ok' })),
+  ]);
+  const config = { provider, model: 'm', tools };
+  const conversations = await trace.getTracer('test').startActiveSpan('start', async (span) => {
+    const created = new Conversations({ store: new MemoryRunStore(), config, maxConcurrency: 1 });
+    span.end();
+    return created;
+  });
+  const post = (id: string, name: string) =>
+    trace.getTracer('test').startActiveSpan(name, async (span) => {
+      await conversations.prompt(id, name);
+      span.end();
+    });
+  await post('alice', 'first of alice');
+  await post('bob', 'bob');
+  await post('alice', 'second of alice');
+  begun.resolve();
+  for await (const { event } of conversations.events('alice'))
+    if (event.type === 'turn-end' && event.turn.number === 3) break;
+  await conversations.idle('bob');
+  await conversations.close();
+  const turns = recording.spans.filter(({ name }) => name === 'invoke_agent');
+  expect(turns.map(({ parentSpanContext }) => parentSpanContext)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  const linked = turns.map(({ attributes, links }) => [
+    attributes['toolwright.run.id'],
+    ...links.map(({ context, attributes: about }) => [
+      about?.['toolwright.link'],
+      recording.spans.find((span) => span.spanContext().spanId === context.spanId)?.name,
+    ]),
+  ]);
+  expect(linked).toEqual([
+    ['alice.1', ['started_by', 'first of alice']],
+    ['alice.2', ['started_by', 'second of alice']],
+    ['alice.3', ['started_by', 'execute_tool mail']],
+    ['bob.1', ['started_by', 'bob']],
+  ]);
 });
 
 test('a job links to the call that enqueued it, and is one call where it runs', async () => {
