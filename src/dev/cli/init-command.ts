@@ -41,12 +41,12 @@ function addPlugin(code: string, addition: CodeAddition): string | undefined {
   return `${line}\n${added}`;
 }
 
-/** Adds a line at the start of the configuration; `undefined` unless there is exactly one configuration. */
-function addSetting(code: string, line: string): string | undefined {
-  const [place, other] = places(code, CONFIGURATIONS);
+/** Adds a line at the start of the configuration, or of another object; `undefined` unless there is exactly one. */
+function addSetting(code: string, line: string, object = CONFIGURATIONS, indent = '  '): string | undefined {
+  const [place, other] = places(code, object);
   if (place === undefined || other !== undefined) return undefined;
   const rest = code.slice(place);
-  return code.slice(0, place) + (/^[ \t]*\S/.test(rest) ? ` ${line}` : `\n  ${line}`) + rest;
+  return code.slice(0, place) + (/^[ \t]*\S/.test(rest) ? ` ${line}` : `\n${indent}${line}`) + rest;
 }
 
 /** The ends of all matches that are not in a comment line. */
@@ -325,8 +325,29 @@ function planJest(draft: Draft): void {
     planJestSetting(draft, file, SETUP);
     // In package.json, the name may also be a dependency.
     const settings = file === 'package.json' ? valueIn(text, 'jest') : text;
-    if (JSON.stringify(settings).includes('ts-jest') && isCommonJs) planJestSetting(draft, file, TRANSFORMED);
+    if (!JSON.stringify(settings).includes('ts-jest') || !isCommonJs) continue;
+    planJestSetting(draft, file, TRANSFORMED);
+    if (!TRANSFORMS_JS.test(JSON.stringify(settings))) planJestTransform(draft, file);
   }
+}
+
+/** The transforms of NestJS, the presets of ts-jest for JavaScript, and the entry of {@link planJestTransform}. */
+const TRANSFORMS_JS = /\((?:t\|j|j\|t)\)s|\[(?:tj|jt)\]s|js-?with|node_modules\/toolwright\//i;
+
+/** By default, ts-jest transforms only TypeScript. */
+function planJestTransform({ files, notes }: Draft, path: string): void {
+  const text = files.get(path) ?? '';
+  const pattern = 'node_modules/toolwright/.+[.]js$';
+  const entry = `'${pattern}': 'ts-jest'`;
+  const inJson = path === 'package.json' ? ['jest', 'transform'] : ['transform'];
+  let after: string | undefined;
+  if (path.endsWith('.json')) after = setValue(text, [...inJson, pattern], 'ts-jest');
+  else if (places(text, /\btransform\s*:/g).length > 0)
+    after = addSetting(text, `${entry},`, /\btransform\s*:\s*\{/g, '    ');
+  // A preset that is spread, `...createDefaultPreset()`, would replace the setting.
+  else if (places(text, /\.\.\./g).length === 0) after = addSetting(text, `transform: { ${entry} },`);
+  if (after !== undefined) files.set(path, after);
+  else notes.push(`${path} has no single place for this entry of transform. Add it yourself: ${entry}`);
 }
 
 function planJestSetting({ files, notes }: Draft, path: string, setting: JestSetting): void {

@@ -154,6 +154,48 @@ export default defineConfig({ plugins: [paths()], test: {} });
     },
     added: {
       'jest.config.ts': [
+        "  transform: { 'node_modules/toolwright/.+[.]js$': 'ts-jest' },",
+        "  transformIgnorePatterns: ['node_modules/(?!toolwright/)'],",
+        "  globalSetup: 'toolwright/jest',",
+      ],
+    },
+  },
+  'ts-jest in code, as `ts-jest config:init` writes it': {
+    files: {
+      'jest.config.js':
+        'const { createDefaultPreset } = require("ts-jest");\n\nconst tsJestTransformCfg = createDefaultPreset().transform;\n\n/** @type {import("jest").Config} **/\nmodule.exports = {\n  testEnvironment: "node",\n  transform: {\n    ...tsJestTransformCfg,\n  },\n};\n',
+      'package.json': manifest('\n  "scripts": { "build": "tsc", "prebuild": "toolwright generate" }'),
+    },
+    added: {
+      'jest.config.js': [
+        "  transformIgnorePatterns: ['node_modules/(?!toolwright/)'],",
+        "  globalSetup: 'toolwright/jest',",
+        "    'node_modules/toolwright/.+[.]js$': 'ts-jest',",
+      ],
+    },
+  },
+  'ts-jest with its default preset in package.json': {
+    files: {
+      'package.json': manifest(
+        '\n  "scripts": { "build": "tsc", "prebuild": "toolwright generate" },\n  "jest": {\n    "preset": "ts-jest"\n  }',
+      ),
+    },
+    added: {
+      'package.json': [
+        '    "preset": "ts-jest",',
+        '    "globalSetup": "toolwright/jest",',
+        '    "transformIgnorePatterns": ["node_modules/(?!toolwright/)"],',
+        '    "transform": { "node_modules/toolwright/.+[.]js$": "ts-jest" }',
+      ],
+    },
+  },
+  'ts-jest with its preset for JavaScript': {
+    files: {
+      'jest.config.js': "export default {\n  preset: 'ts-jest/presets/js-with-ts',\n};\n",
+      'package.json': manifest('\n  "scripts": { "build": "tsc", "prebuild": "toolwright generate" }'),
+    },
+    added: {
+      'jest.config.js': [
         "  transformIgnorePatterns: ['node_modules/(?!toolwright/)'],",
         "  globalSetup: 'toolwright/jest',",
       ],
@@ -285,6 +327,15 @@ describe('toolwright init', () => {
     expect(code).toBe(0);
     expect(read(project, 'vite.config.ts')).toBe(config);
     expect(out).toContain("import { vite as toolwright } from 'toolwright/plugin';");
+  });
+
+  test('prints the transform of ts-jest if another preset would replace it', async () => {
+    const config =
+      "const { createDefaultPreset } = require('ts-jest');\nmodule.exports = { ...createDefaultPreset() };\n";
+    using project = smallProject({ 'src/tools.ts': TOOLS, 'jest.config.js': config });
+    const { out } = await runCommand(['init'], project.folder);
+    expect(read(project, 'jest.config.js')).not.toContain('transform:');
+    expect(out).toContain("Add it yourself: 'node_modules/toolwright/.+[.]js$': 'ts-jest'");
   });
 
   test('preserves Windows line endings', async () => {
