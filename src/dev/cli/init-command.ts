@@ -42,10 +42,11 @@ function addPlugin(code: string, addition: CodeAddition): string | undefined {
 }
 
 /** Adds a line at the start of the configuration, or of another object; `undefined` unless there is exactly one. */
-function addSetting(code: string, line: string, object = CONFIGURATIONS, indent = '  '): string | undefined {
+function addSetting(code: string, line: string, object = CONFIGURATIONS): string | undefined {
   const [place, other] = places(code, object);
   if (place === undefined || other !== undefined) return undefined;
   const rest = code.slice(place);
+  const [, indent = '  '] = /^[ \t]*\n([ \t]+)/.exec(rest) ?? [];
   return code.slice(0, place) + (/^[ \t]*\S/.test(rest) ? ` ${line}` : `\n${indent}${line}`) + rest;
 }
 
@@ -343,7 +344,7 @@ function planJestTransform({ files, notes }: Draft, path: string): void {
   let after: string | undefined;
   if (path.endsWith('.json')) after = setValue(text, [...inJson, pattern], 'ts-jest');
   else if (places(text, /\btransform\s*:/g).length > 0)
-    after = addSetting(text, `${entry},`, /\btransform\s*:\s*\{/g, '    ');
+    after = addSetting(text, `${entry},`, /\btransform\s*:\s*\{/g);
   // A preset that is spread, `...createDefaultPreset()`, would replace the setting.
   else if (places(text, /\.\.\./g).length === 0) after = addSetting(text, `transform: { ${entry} },`);
   if (after !== undefined) files.set(path, after);
