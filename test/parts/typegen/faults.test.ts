@@ -369,7 +369,7 @@ describe('toolwright generate warns about', () => {
 
   test('a method whose name is a symbol or a text that the compiler does not know', async () => {
     const { warnings, text } = await generateTool(
-      '  @Tool() [LITERAL](a: string) {}\n  @Tool() [`by_${LITERAL}`]() {}\n  @Tool() [Symbol.iterator]() {}',
+      '  @Tool() [LITERAL](a: string) {}\n  @Tool() [LITERAL.concat()]() {}\n  @Tool() [Symbol.iterator]() {}',
       "const LITERAL = 'find_all';",
     );
     expect(text).toContain("find_all: { parameters: [{ name: 'a', schema: { type: 'string' } }] }");
