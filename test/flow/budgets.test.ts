@@ -10,6 +10,7 @@ import {
   type LLMProvider,
   type LoopEvent,
   PRICES,
+  recoverRuns,
   resumeToolLoop,
   runToolLoop,
   streamToolLoop,
@@ -311,6 +312,39 @@ describe('budget', () => {
     expect(statuses).toEqual(['completed', 'completed', 'budget']);
     await expect(runToolLoop({ ...config, store, budget }, USER)).rejects.toThrow(/conversationId/);
     store.close();
+  });
+
+  test('of a conversation is not spent by the lost request of a recovered run', async () => {
+    let time = Date.now();
+    const store = new MemoryRunStore({ now: () => time });
+    const budget = { conversation: { tokens: 1500 }, countTokens: () => 100, maxOutputTokens: 1000 };
+    const common = { model: 'm', tools: [], budget, store, checkpoint: 'step', runId: 'r' } as const;
+    const asked = Promise.withResolvers<void>();
+    const never = Promise.withResolvers<void>();
+    const lost = new ScriptedProvider([
+      async () => {
+        asked.resolve();
+        await never.promise;
+        return said();
+      },
+    ]);
+    const dead = runToolLoop({ ...common, provider: lost }, USER, { conversationId: 'c1', owner: 'u' });
+    await asked.promise;
+    // The run has no holder after 30 s, and the reservation of its request expires after 60 s.
+    time += 31_000;
+    const { balance } = store.budgets;
+    jest.spyOn(store.budgets, 'balance').mockImplementation((account) => {
+      const current = balance.call(store.budgets, account);
+      time += 29_500;
+      return current;
+    });
+    const [recovered] = await recoverRuns({
+      store,
+      config: { ...common, provider: new ScriptedProvider([said()]) },
+    });
+    expect(recovered).toMatchObject({ runId: 'r', result: { status: 'completed', content: 'Done.' } });
+    never.resolve();
+    await dead.catch(() => {});
   });
 
   test('makes no request and no call if its store fails', async () => {

@@ -130,7 +130,7 @@ export class Conversations {
       leaseMs,
       closing: this.#closing.signal,
       followUntil: this.#closed.signal,
-      inEntry: ({ conversationId, key }) => this.#added.get(conversationId)?.get(key),
+      inEntry: (conversationId, key) => this.#added.get(conversationId)?.get(key),
       expect: (conversationId, pending) => this.#expect(conversationId, pending),
       enter: (conversationId, key, content) => this.#enter(conversationId, key, content),
     };

@@ -7,7 +7,6 @@ import type {
   InboxEntry,
   KeptConversation,
   KeptTurn,
-  NewInboxEntry,
   OpenTurn,
 } from '../../core/contract/conversation-log.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
@@ -63,7 +62,7 @@ export interface TurnDeps {
   /** Aborted once everything is closed: other processes then report the results of jobs. */
   readonly followUntil: AbortSignal;
   /** Runs code in the async context in which an entry was added, if that was in this process. */
-  readonly inEntry: (entry: Pick<NewInboxEntry, 'conversationId' | 'key'>) => TracedRun['inPrompt'];
+  readonly inEntry: (conversationId: string, key: string) => TracedRun['inPrompt'];
   /** Called when a conversation waits for answers. */
   readonly expect: (conversationId: string, pending: readonly PendingCall[]) => void;
   /** Adds a completion; with the same key, only the first is added. */
@@ -182,10 +181,10 @@ export class StoredTurns {
   /** Runs the turn until it ends or waits for answers; `undefined` if it is over, or must be inspected again. */
   async #runTurn(turn: OpenTurn): Promise<TurnResult | undefined> {
     const lease = this.lease;
-    const { options, leaseMs, followUntil, enter } = this.deps;
+    const { options, leaseMs, followUntil, enter, inEntry } = this.deps;
     const { store, engine, onUnknown, logger } = options;
     const { conversationId } = lease.conversation;
-    const { content } = turn.entry;
+    const { content, key } = turn.entry;
     const of = withoutUndefined({ conversationId, owner: content.owner });
     const next = { ...of, messages: messagesBefore(lease.conversation, content) };
     const signal = lease.turnSignal();
@@ -194,8 +193,8 @@ export class StoredTurns {
     if (!('config' in loaded)) return this.#endWithout(turn, loaded, { next, signal });
     const { systemPrompt, checkpoint = 'step', ...given } = loaded.config;
     const onAsyncResult: ConversationsConfig['onAsyncResult'] = (context, result) => {
-      const key = completionKey(context?.idempotencyKey ?? crypto.randomUUID());
-      enter(conversationId, key, completionContent(callOfContext(context), result, of.owner)).catch(
+      const entryKey = completionKey(context?.idempotencyKey ?? crypto.randomUUID());
+      enter(conversationId, entryKey, completionContent(callOfContext(context), result, of.owner)).catch(
         (error: unknown) => logFailure(logger, { what: 'A completion could not be saved', error }),
       );
       given.onAsyncResult?.(context, result);
@@ -216,15 +215,14 @@ export class StoredTurns {
       void lease.write(eventJson(event));
       for (const event of missed) void lease.write(event);
     };
-    const left = lease.lost;
-    const ofTurn = { turnOf: conversationId, resultsOf: resultsOfConversation(conversationId) };
-    const deps = withoutUndefined({ scope, sink, ...ofTurn, followUntil, left, onUnknown });
+    const inPrompt = inEntry(conversationId, key);
+    const ofTurn = { turnOf: conversationId, inPrompt, resultsOf: resultsOfConversation(conversationId) };
+    const deps = withoutUndefined({ scope, sink, ...ofTurn, followUntil, left: lease.lost, onUnknown });
     let result: ToolLoopResult | undefined;
     if (run === undefined) {
       const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
       const messages = [...system, ...next.messages, ...promptOf(turn)];
-      const inPrompt = this.deps.inEntry({ conversationId, key: turn.entry.key });
-      result = await driveRun(config, { messages }, { ...deps, ...(inPrompt && { inPrompt }) });
+      result = await driveRun(config, { messages }, deps);
     } else if (run.status === 'running') {
       const onTaken = async (lost: KeptRun) => {
         missed = await lease.missedBy(turn, lost);

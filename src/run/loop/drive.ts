@@ -751,30 +751,21 @@ const TOOL_TIMEOUT_MS = 120_000;
  * key by key takes several times as long.
  */
 function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun {
-  const { scope, sink, hasReader, onStep, checkpointer, onUnknown, followUntil, resultsOf, inPrompt } = deps;
+  const { scope, sink, hasReader, onStep, checkpointer, onUnknown, turnOf, followUntil, resultsOf } = deps;
   const isNew = 'messages' in start;
   const record = isNew ? undefined : start.record;
   const model = record?.model ?? given.model ?? missingModel();
   const givenTools = registryOf(given.tools);
   const tools = onlyKnown(givenTools, record?.tools);
-  const { logger = tools.logger, telemetry = tools.telemetry, agentName: agent } = given;
+  const { logger = tools.logger } = given;
   const isReady = model === given.model && logger === given.logger;
   const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
   const { messages, reveal } = wordsOf(start, { tools, config });
   const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
-  const budget = budgetOf(config, { scope, parent: childRuns.getStore()?.run.budget, before: record });
+  const parent = childRuns.getStore()?.run.budget;
+  const budget = budgetOf(config, { scope, parent, before: record, signal });
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOfRun(scope, isNew ? tools : undefined);
-  const turnOf = record?.turnOf ?? deps.turnOf;
-  const turn = { isTurn: turnOf !== undefined, inPrompt };
-  const traced = {
-    runId,
-    model,
-    agent,
-    conversationId: scope.conversationId,
-    before: record?.trace,
-    ...turn,
-  };
   const storing = config.store && resultStoreOf(config, tools);
   const limits = { budget, maxResultChars: (storing ?? config).maxResultChars };
   const options = callOptionsOf(config, tools, { runId, owner, ...limits });
@@ -783,7 +774,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     config,
     runId,
     owner,
-    turnOf,
+    turnOf: record?.turnOf ?? turnOf,
     tools,
     results: storing?.results,
     maxResultChars: storing?.maxResultChars,
@@ -804,7 +795,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     isAnswerAsked: false,
     isAskedAgain: false,
     offer: new OfferedTools({ config, givenTools, messages, results: storing?.results, record }),
-    trace: telemetry?.isOn ? telemetry.startRun(traced) : undefined,
+    trace: startTrace(given, { runId, model, tools, record }, deps),
     budget,
     hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
     invoke: tools.invoker(ofCalls),
@@ -817,6 +808,18 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     output: config.output === undefined ? undefined : new FinalAnswer(config.output, tools, reveal),
     reveal,
   };
+}
+
+function startTrace(
+  given: ResumeConfig,
+  run: Pick<LoopRun, 'runId' | 'tools' | 'record'> & { readonly model: string },
+  { scope: { conversationId }, turnOf, inPrompt }: RunDeps,
+): RunTrace | undefined {
+  const { telemetry = run.tools.telemetry, agentName: agent } = given;
+  if (!telemetry?.isOn) return undefined;
+  const { runId, model, record } = run;
+  const isTurn = turnOf !== undefined;
+  return telemetry.startRun({ runId, model, agent, conversationId, before: record?.trace, isTurn, inPrompt });
 }
 
 /** The history at the start of a run, and how its answer is read outside of it. */

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   type AskableLimits,
   type Budget,
@@ -51,6 +52,8 @@ const LEASE_MS = 60_000;
 const RENEW_MS = 20_000;
 /** How long the end of a run waits for reservations that an abort has left behind. */
 const GIVE_BACK_MS = 5_000;
+/** How often a recovered run looks whether the reservations of its dead process have expired. */
+const EXPIRY_LOOK_MS = 1_000;
 
 /** The lifetime of a grant without a window. */
 const YEAR_MS = 31_536_000_000;
@@ -80,6 +83,7 @@ interface BudgetStart {
   /** The budget of the run whose call starts this run. */
   readonly parent: RunBudget | undefined;
   readonly before: CountedBefore | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The limits of a run, and the amounts that it has spent. */
@@ -106,17 +110,23 @@ export class RunBudget {
   readonly #unwritten = new Map<string, BudgetAmounts>();
   /** The run is new, and has sent no request yet. */
   #isFresh: boolean;
+  readonly #signal: AbortSignal | undefined;
+  /** When all reservations of a crashed process have expired. */
+  readonly #expiredAt: number;
   #end: ToolwrightError | undefined;
   #question: BudgetQuestion | undefined;
 
   /** @throws InvalidOptionsError (521) for a budget that cannot be enforced. */
-  constructor(config: BudgetedConfig, { scope, parent, before }: BudgetStart) {
+  constructor(config: BudgetedConfig, { scope, parent, before, signal }: BudgetStart) {
     const { budget = parent?.forChildren ?? {}, store } = config;
     const [fault] = budgetFaults({ ...config, budget }, parent);
     if (fault !== undefined) throw wrongConfig(fault);
     this.#budget = budget;
     this.#parent = parent;
     this.#isFresh = before === undefined;
+    this.#signal = signal;
+    this.#expiredAt =
+      before?.steps === undefined ? (parent ? parent.#expiredAt : 0) : performance.now() + LEASE_MS;
     const option = config.budget === undefined ? 'budget.children' : 'budget';
     const around = parent ? parent.#accounts : [];
     this.#own = new RunAccount(budget, { spent: spentBefore(before), depth: around.length, option });
@@ -246,6 +256,7 @@ export class RunBudget {
       // Without the store, the limits are unknown. A missing price has its own error.
       return notMade(ToolwrightError.is(cause) ? cause : storeFailed('The request was not sent', cause));
     }
+    if (before === undefined && this.#signal?.aborted) return { ok: false, reason: 'aborted' };
     if (before === undefined)
       return notMade(this.#end ?? new ToolwrightError('BudgetSpent', 'The budget is spent.'));
     const { request, at, reserved } = before;
@@ -305,8 +316,11 @@ export class RunBudget {
         // Decreases each time, because others may spend from the same budget meanwhile.
         const lower = Math.min(this.#outputWithin(reserved, { model, inputTokens }), outputTokens - 1);
         if (lower >= least) return attempt(lower);
-        this.#spentByRequest({ inputTokens, outputTokens: least, isFirst }, reserved, amountsOf(least));
-        return undefined;
+        return andThen(this.#awaitExpiry(reserved, amountsOf(least)), (mayFit) => {
+          if (mayFit) return attempt(most);
+          this.#spentByRequest({ inputTokens, outputTokens: least, isFirst }, reserved, amountsOf(least));
+          return undefined;
+        });
       });
     };
     return attempt(most);
@@ -377,10 +391,16 @@ export class RunBudget {
         this.#open.set(callId, { cost, reserved });
         return undefined;
       };
-      const reserving = andThen(this.#reserve(amounts), (outcome) => {
-        if ('part' in outcome) this.#spent(outcome, amounts);
-        return outcome;
-      });
+      const attempt = (): MaybeLater<Reserved | Beyond> =>
+        andThen(this.#reserve(amounts), (outcome) => {
+          if (!('part' in outcome)) return outcome;
+          return andThen(this.#awaitExpiry(outcome, amounts), (mayFit) => {
+            if (mayFit) return attempt();
+            this.#spent(outcome, amounts);
+            return outcome;
+          });
+        });
+      const reserving = attempt();
       if (!(reserving instanceof Promise || 'part' in reserving)) return begin(reserving);
       // A parallel call may end the run instead of asking; this is known once all have begun.
       const beginning = Promise.resolve(reserving).then(begin);
@@ -508,6 +528,23 @@ export class RunBudget {
       await ledger.settle(id, amounts);
       this.#unwritten.delete(id);
     }
+  }
+
+  /**
+   * After a crash, the dead process may still hold reservations, also for the step that is made again: waits a moment,
+   * and returns whether the amounts may fit then. False if they do not fit even without any reservation.
+   */
+  #awaitExpiry({ account, part, limit }: Beyond, amounts: BudgetAmounts): MaybeLater<boolean> {
+    const { ledger } = this;
+    if (!(account instanceof SharedAccount) || ledger === undefined) return false;
+    if (performance.now() >= this.#expiredAt) return false;
+    const look = async () => {
+      const { spent } = await ledger.balance(account.account);
+      if (partBeyond({ [part]: limit }, spent, amounts) !== undefined) return false;
+      await pause(EXPIRY_LOOK_MS, undefined, { signal: this.#signal }).catch(() => {});
+      return !this.#signal?.aborted;
+    };
+    return look();
   }
 
   /** Even the smallest useful request exceeded the budget. */
@@ -865,7 +902,10 @@ function grantableIn({ whenSpent = 'end', ...limits }: AskableLimits): Partial<B
   return amountsIn(whenSpent === 'ask' ? limits : whenSpent.ask);
 }
 
-type CountedBefore = Pick<RunState, 'spent' | 'granted' | 'usage' | 'iterations'>;
+type CountedBefore = Pick<RunState, 'spent' | 'granted' | 'usage' | 'iterations'> & {
+  /** Set if its process crashed. */
+  readonly steps?: unknown;
+};
 
 /** The last count may be older than the stored replies of a lost run. */
 function spentBefore(before: CountedBefore | undefined): BudgetAmounts {
