@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { oldNode } from '../../core/kernel/node-version.js';
+import { writeOut } from './write-out.js';
 
 /** The version of this package; the build replaces it. */
 declare const TOOLWRIGHT_VERSION: string;
@@ -18,6 +19,9 @@ if (problem !== undefined) {
       if (error.code !== 'EPIPE') throw error;
       process.exit();
     });
+  // Servers and workers write logs; other commands results, which tools and modules must not write into.
+  if (!/^(dev|inspect|worker)$/.test(args[0] ?? ''))
+    process.stdout.write = process.stderr.write.bind(process.stderr);
   // Imported after the version check: an older Node may be unable to load the commands.
   process.getBuiltinModule('node:module').enableCompileCache();
   const { runCommandLine } = await import('./run-command-line.js');
@@ -27,7 +31,7 @@ if (problem !== undefined) {
   process.channel?.unref();
   process.exitCode = await runCommandLine(args, {
     folder: process.cwd(),
-    out: (text) => process.stdout.write(text),
+    out: writeOut,
     error: (text) => process.stderr.write(text),
     isTerminal: process.stderr.isTTY === true,
     signal: over.signal,

@@ -25,6 +25,7 @@ import {
   UserFault,
 } from './command.js';
 import { modulePath, requiredRegistry, withModule } from './open-module.js';
+import { writeOut } from './write-out.js';
 
 /**
  * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client disconnects.
@@ -38,13 +39,10 @@ export const command: Command = async (args, environment) => {
     { name: STRING, allow: { ...STRING, multiple: true }, deny: { ...STRING, multiple: true } },
     'mcp takes one module: toolwright mcp dist/tools.js',
   );
-  // Standard output is for the protocol: other output goes to standard error, which clients show as the log.
-  const write = process.stdout.write.bind(process.stdout);
-  process.stdout.write = process.stderr.write.bind(process.stderr);
   // A disconnected client is noticed at the end of its input.
   process.stdout.on('error', () => {});
   const output = new Writable({
-    write: (chunk, _encoding, done) => void write(chunk, (error) => done(error)),
+    write: (chunk, _encoding, done) => void writeOut(chunk, (error) => done(error)),
   });
   // Each waiting message adds a listener; their number is not limited.
   output.setMaxListeners(0);

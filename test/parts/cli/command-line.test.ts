@@ -14,6 +14,15 @@ describe('toolwright', () => {
     expect(run).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: '' });
   });
 
+  test('results are not mixed with what a module or a tool prints', () => {
+    const program = builtFile('dist/src/dev/cli/main.js');
+    const run = (...args: string[]) => runNode([program, ...args], { folder: FIXTURES });
+    const called = run('call', 'printing-tools.mjs', 'noisy', '--json');
+    expect(JSON.parse(called.stdout)).toMatchObject({ status: 'success', forLLM: 'quiet' });
+    expect(called.stderr).toBe('The module prints.\nThe tool prints.\n');
+    expect(JSON.parse(run('list', 'printing-tools.mjs', '--schema').stdout)).toHaveLength(1);
+  });
+
   test('--help lists every command, and a command’s --help prints its line', async () => {
     const { out } = await runCommand(['--help'], ROOT);
     const names = [...out.matchAll(/^ {2}toolwright (\w+)/gm)].map(([, name = '']) => name);
