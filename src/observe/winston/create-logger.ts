@@ -1,7 +1,11 @@
+import { appendFile, closeSync, mkdirSync, openSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { Writable } from 'node:stream';
 import { inspect } from 'node:util';
 import type { Logform } from 'winston';
 import winston from 'winston';
-import { checkOptions } from '../../core/errors/author-fault.js';
+import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import { BOOLEAN, FILLED_TEXT, oneOf, optionTable, withMethods } from '../../core/kernel/options.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
 
@@ -33,8 +37,8 @@ const OPTIONS = optionTable<LoggerOptions>('createLogger', {
  * Creates a winston logger that fits every `logger` option of the framework.
  *
  * It writes to standard error and never to standard output, which belongs to MCP over stdio and to `--json`. Stack
- * traces are written only at level `debug` or finer. Throws if `level` is unknown; an unknown `LOG_LEVEL` counts as
- * `info`, with a warning.
+ * traces are written only at level `debug` or finer. Throws if `level` is unknown or `file` cannot be opened; an
+ * unknown `LOG_LEVEL` counts as `info`, with a warning. A later failure to write the file is reported once.
  *
  * @example
  * ```ts
@@ -49,6 +53,7 @@ export function createLogger(options: LoggerOptions = {}): winston.Logger {
   const wanted = options.level ?? process.env.LOG_LEVEL?.trim().toLowerCase();
   const isKnown = OPTIONS.rules.get('level')?.accepts(wanted) ?? false;
   const level = isKnown ? (wanted as LogLevel) : 'info';
+  const report = ({ message }: Error) => stream.write(`cannot log: ${message}\n`);
   const logger: winston.Logger = winston.createLogger({
     level: level === 'silent' ? 'error' : level,
     silent: level === 'silent',
@@ -58,13 +63,38 @@ export function createLogger(options: LoggerOptions = {}): winston.Logger {
     }),
     transports: [
       new winston.transports.Stream({ stream, eol: '\n' }),
-      ...(file === undefined ? [] : [new winston.transports.File({ filename: file, eol: '\n' })]),
+      ...(file === undefined
+        ? []
+        : [new winston.transports.Stream({ stream: logFile(file, report), eol: '\n' })]),
     ],
   });
-  // Without a listener, an `error` event would end the process because of a full disk or an unwritable file.
-  logger.on('error', (error) => stream.write(`cannot log: ${error.message}\n`));
+  // Without a listener, an `error` event would end the process.
+  logger.on('error', report);
   if (wanted && !isKnown) logger.warn('LOG_LEVEL is unknown, so info is used', { LOG_LEVEL: wanted });
   return logger;
+}
+
+/** Appends to a file. winston's own transport ignores the errors of its file, such as a full disk. */
+function logFile(path: string, report: (error: Error) => void): Writable {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    closeSync(openSync(path, 'a'));
+  } catch (error) {
+    const problem = `file cannot be opened: ${errorMessage(error)}`;
+    const fix = "file: 'run.log', or another file that this process may write";
+    refuseOptions([{ where: OPTIONS.of, option: 'file', problem, fix }]);
+  }
+  /** The cause that was reported since the last entry was written. */
+  let reported: string | undefined;
+  return new Writable({
+    write(entry, _encoding, done) {
+      appendFile(path, entry, (error) => {
+        if (error !== null && error.code !== reported) report(error);
+        reported = error?.code;
+        done();
+      });
+    },
+  });
 }
 
 // winston stores the caller's fields under this symbol (package triple-beam).

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -203,29 +203,43 @@ describe('a log file', () => {
     const logger = createLogger({ file, stream });
     logger.info('kept', { a: 1 });
     logger.warn('too');
-    await ended(logger);
+    await flushed(logger);
     expect(await readFile(file, 'utf8')).toBe(lines.join(''));
     expect(lines).toHaveLength(2);
   });
 
-  test('that cannot be written is reported, and nothing is thrown', async () => {
-    const said = Promise.withResolvers<string>();
-    const stream = new Writable({
-      write(chunk, _encoding, done) {
-        if (String(chunk).startsWith('cannot log')) said.resolve(String(chunk));
-        done();
-      },
-    });
+  test('that cannot be opened is refused', async () => {
     await writeFile(join(folder, 'plain'), '');
-    createLogger({ file: join(folder, 'plain', 'run.log'), stream }).info('x');
-    expect(await said.promise).toMatch(/^cannot log: .*ENOTDIR/);
+    const opening = (file: string) => () => createLogger({ file });
+    expect(opening(folder)).toThrow(/file cannot be opened: EISDIR/);
+    expect(opening(join(folder, 'plain', 'run.log'))).toThrow(/file cannot be opened: E/);
+  });
+
+  test('that can no longer be written is reported once, and again after it could be written', async () => {
+    const file = join(folder, 'logs', 'run.log');
+    const lines: string[] = [];
+    const stream = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
+    const logger = createLogger({ file, stream });
+    const log = async (message: string) => {
+      logger.info(message);
+      await flushed(logger);
+    };
+    for (const round of ['first', 'second']) {
+      await rm(file);
+      await mkdir(file);
+      await log(`${round}, lost`);
+      await log(`${round}, lost, too`);
+      await rm(file, { recursive: true });
+      await log(`${round}, written`);
+      expect(await readFile(file, 'utf8')).toMatch(new RegExp(`^\\S+ info  ${round}, written\n$`));
+    }
+    const reports = lines.filter((line) => line.startsWith('cannot log'));
+    expect(reports).toEqual(Array(2).fill(expect.stringMatching(/^cannot log: EISDIR/)));
   });
 });
 
-/** winston reports that a logger has finished before its file is flushed, so this waits for the transport. */
-async function ended(logger: ReturnType<typeof createLogger>): Promise<void> {
-  const files = logger.transports.filter((transport) => 'filename' in transport);
-  const finished = files.map((file) => new Promise((resolve) => file.once('finish', resolve)));
-  logger.end();
-  await Promise.all(finished);
+/** Waits until the last entry is written: winston does not wait for its streams. */
+async function flushed(logger: ReturnType<typeof createLogger>): Promise<void> {
+  const streams = logger.transports.map((transport) => Reflect.get(transport, '_stream') as Writable);
+  while (streams.some(({ writableLength }) => writableLength > 0)) await setImmediate();
 }
