@@ -197,6 +197,31 @@ describe('a provider failure', () => {
     ]);
   });
 
+  test('is logged once for all runs that their store cannot save', async () => {
+    class FullStore extends MemoryRunStore {
+      override begin(): never {
+        throw new Error('database or disk is full');
+      }
+    }
+    const { errors, logger } = errorLog();
+    const config = {
+      provider: failing(() => 'unused'),
+      model: 'm',
+      checkpoint: 'step',
+      leaseMs: 500,
+    } as const;
+    const failed = ['a', 'b', 'order-c', 'c.1'].map((runId) =>
+      runToolLoop({ ...config, runId, store: new FullStore(), logger }, USER),
+    );
+    await Promise.allSettled(failed);
+    expect(errors).toEqual([
+      [
+        expect.stringMatching(/^Run 'a' could not be saved; .*: database or disk is full$/),
+        expect.anything(),
+      ],
+    ]);
+  });
+
   test('with always new messages is logged each time, with limited memory', async () => {
     const { errors, logger } = errorLog();
     const ways = Array.from({ length: 300 }, (_, way) => `${'x'.repeat(way % 20)}${'y'.repeat(way / 20)}`);

@@ -48,7 +48,7 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
     return;
   }
   const { status } = causes.find(ProviderError.is) ?? {};
-  const cause = `${causeOf(text)} ${status}`;
+  const cause = `${causeOf(text, at)} ${status}`;
   const logged = cached(known, receiver, () => new Map<string, KnownCause>());
   const before = logged.get(cause);
   const now = Date.now();
@@ -95,8 +95,11 @@ const known = new WeakMap<Logger, Map<string, KnownCause>>();
 /** Ids and amounts in provider messages, which differ each time; statuses, versions and ports stay. */
 const VARYING = /(?<![:\w])(?=\w*\d)\w{4,}/g;
 
-function causeOf(text: string): string {
-  return text.replace(VARYING, '#');
+function causeOf(text: string, at: LogFields = {}): string {
+  let cause = text;
+  for (const [name, id] of Object.entries(at))
+    if (name.endsWith('Id')) cause = cause.replaceAll(`'${id}'`, '#');
+  return cause.replace(VARYING, '#');
 }
 
 type NamedEngine = Pick<JobEngine, 'name'>;

@@ -100,7 +100,7 @@ export class ClaimedRun {
         const isFinal = Object(cause).retryable === false || performance.now() - since + wait >= this.leaseMs;
         if (failed === undefined && !isFinal) {
           const what = `Run '${this.claim.runId}' could not be saved; it is tried again for up to ${this.leaseMs} ms`;
-          logFailure(this.#logger, { what, error: cause });
+          logFailure(this.#logger, { what, error: cause, at: { runId: this.claim.runId } });
         }
         failed = cause;
         if (isFinal) {
