@@ -207,7 +207,7 @@ async function talk(
       environment.out(`${name} ${visibleLine(`${JSON.stringify(about)} ${whose}`)}\n`);
     }
   };
-  const isCompleted = await new TerminalTalk({
+  return await new TerminalTalk({
     ...{ id, conversations, registry, environment, isAnswered },
     greeting: `session ${id}; /help lists the commands, /exit or the end of the input ends the session, Ctrl-C aborts a turn`,
     commands: {
@@ -234,7 +234,6 @@ async function talk(
     },
     onEvent: (event) => usage.count(event),
   }).talk();
-  return isCompleted ? 0 : 1;
 }
 
 const MODES: readonly PermissionMode[] = ['read-only', 'ask', 'auto'];

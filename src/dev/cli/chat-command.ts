@@ -1,3 +1,4 @@
+import type { CallRecord, PendingCall } from '../../core/contract/call.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { visibleText } from '../../core/kernel/visible-text.js';
@@ -6,7 +7,16 @@ import { notesOf, storedResult } from '../../run/call/result-text.js';
 import { Conversations } from '../../run/conversation/conversations.js';
 import type { ToolLoopStream } from '../../run/loop/events.js';
 import { streamResumedToolLoop, streamToolLoop } from '../../run/loop/run.js';
-import { type Command, FLAG, parseLine, readLine, report, STRING, UserFault } from './command.js';
+import {
+  type Command,
+  type CommandEnvironment,
+  FLAG,
+  parseLine,
+  readLine,
+  report,
+  STRING,
+  UserFault,
+} from './command.js';
 import { jsonObject, requiredRegistry, scopeOfModule, settingsOfModule, withModule } from './open-module.js';
 import { canAnswer, Terminal, TerminalTalk } from './terminal.js';
 
@@ -38,13 +48,12 @@ export const command: Command = async (args, environment) => {
     const owned = withoutUndefined({ owner });
     const conversations = new Conversations({ store: new MemoryRunStore(), config, scope: () => scope });
     try {
-      const isCompleted = await new TerminalTalk({
+      return await new TerminalTalk({
         ...{ id: 'chat', conversations, registry, environment, owned },
         isAnswered: canAnswer(environment, values.interactive),
         greeting: '/tools lists the tools, /exit or the end of the input ends the chat, Ctrl-C aborts a turn',
         prompt: (text) => conversations.prompt('chat', text, owned),
       }).talk();
-      return isCompleted ? 0 : 1;
     } finally {
       await conversations.close();
     }
@@ -71,8 +80,15 @@ export const callCommand: Command = async (args, environment) => {
       chat: async () => replies.shift() ?? { content: 'Done.', toolCalls: [], finishReason: 'stop' },
     };
     const scope = await scopeOfModule(module, data);
-    const config = { provider, model: 'command line', tools };
+    const stop = new AbortController();
+    const config = { provider, model: 'command line', tools, signal: stop.signal };
     const terminal = new Terminal(environment);
+    let endedBy: number | undefined;
+    const unfollow = terminal.onSignal((_signal, exitCode) => {
+      endedBy ??= exitCode;
+      stop.abort();
+      terminal.close();
+    });
     const ended = async (stream: ToolLoopStream) => {
       for await (const event of stream) if (event.type === 'call-progress') terminal.show(event);
       return stream.result;
@@ -84,25 +100,36 @@ export const callCommand: Command = async (args, environment) => {
           values.yes && kind === 'approval' ? 'approved' : 'asked',
         );
         const answered = await terminal.askAll(asked);
-        if (answered === undefined)
-          throw new UserFault('the call waits for an answer, but the input has ended; --yes approves it', 1);
+        if (endedBy !== undefined) break;
+        if (answered === undefined) throw new UserFault(unanswered(asked), 1);
         const answers = [...approved.map(({ id }) => ({ id, approved: true })), ...answered];
         run = await ended(streamResumedToolLoop(config, run.state, answers, scope));
       }
       terminal.settle();
+      if (endedBy !== undefined) return endedBy;
       const record = run.toolCalls.at(-1);
       if (record === undefined)
         throw new UserFault(`the call was not made: ${run.error?.message ?? run.status}`, 1);
-      const { result, status } = record;
-      for (const note of notesOf(record)) report(environment, note);
-      environment.out(
-        values.json
-          ? `${JSON.stringify({ status, ...storedResult(result) })}\n`
-          : `${visibleText(result.forLLM)}\n`,
-      );
-      return result.isError ? 1 : 0;
+      return printResult(record, environment, values.json);
     } finally {
+      unfollow();
       terminal.close();
     }
   });
 };
+
+function printResult(record: CallRecord, environment: CommandEnvironment, isJson = false): number {
+  const { result, status } = record;
+  for (const note of notesOf(record)) report(environment, note);
+  const text = isJson ? JSON.stringify({ status, ...storedResult(result) }) : visibleText(result.forLLM);
+  environment.out(`${text}\n`);
+  return result.isError ? 1 : 0;
+}
+
+function unanswered(asked: readonly PendingCall[]): string {
+  const isApproval = asked.every(({ kind }) => kind === 'approval');
+  const fix = isApproval
+    ? '--yes approves it'
+    : 'write the answer on the terminal, or as a line of the input';
+  return `the call waits for an answer, but the input has ended; ${fix}`;
+}

@@ -13,9 +13,11 @@ if (problem !== undefined) {
 } else if (args[0] === '--version' || args[0] === '-v') {
   console.log(TOOLWRIGHT_VERSION);
 } else {
-  // The reader closed the pipe, as `head` does; the rest of the output is not needed.
   for (const stream of [process.stdout, process.stderr])
     stream.on('error', (error: NodeJS.ErrnoException) => {
+      // The terminal was closed; SIGHUP ends the command.
+      if (error.code === 'EIO') return;
+      // The reader closed the pipe, as `head` does; the rest of the output is not needed.
       if (error.code !== 'EPIPE') throw error;
       process.exit();
     });

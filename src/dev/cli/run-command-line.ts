@@ -63,8 +63,8 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
       'calls a tool through its whole pipeline; asks on the terminal for the approvals and answers that the call needs',
     options: {
       '--data json': 'the data of the call’s context: \'{"userId":"u1"}\'',
-      '--yes': 'approves the call',
-      '--json': 'prints the result as JSON',
+      '--yes': 'approves the call; questions of the tool still need an answer',
+      '--json': 'prints the result as JSON; without a result, only the error output has the reason',
     },
     load: async () => ({ command: (await import('./chat-command.js')).callCommand }),
   },

@@ -1,4 +1,6 @@
+import { constants } from 'node:os';
 import { createInterface, type Interface } from 'node:readline';
+import { setImmediate as nextPoll } from 'node:timers/promises';
 import { styleText } from 'node:util';
 import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
@@ -38,6 +40,13 @@ interface ShownEvent {
   readonly result: { readonly forLLM: string };
 }
 
+/** Terminals then mark where a paste begins and ends. */
+const PASTE_MARKS_ON = '\u001b[?2004h';
+const PASTE_MARKS_OFF = '\u001b[?2004l';
+
+const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+type EndSignal = (typeof END_SIGNALS)[number];
+
 const NOT_REPEATED = 'its process ended during the call: the call may have been done, and is not repeated';
 
 /** The key that remembers an approval for a scope. */
@@ -62,8 +71,13 @@ export class Terminal {
   #hasBar = false;
   readonly #shownPercent = new Map<string, number>();
   /** Opened on first use: a command that only prints does not read its input. */
-  #opened: { readonly lines: Interface; readonly next: AsyncIterator<string> } | undefined;
-  #reading: Promise<IteratorResult<string>> | undefined;
+  #opened: Interface | undefined;
+  /** Lines that were not read yet. */
+  readonly #lines: string[] = [];
+  /** Lines of a paste that has no end yet: the user ends it with Enter. */
+  #pasted: readonly string[] = [];
+  /** Takes the next line, or `undefined` at the end of the input. */
+  #take: ((line: string | undefined) => void) | undefined;
   /** The current question. */
   #prompt: string | undefined;
   /** Set on Ctrl-D or at the end of the input; earlier lines are still read. */
@@ -186,47 +200,104 @@ export class Terminal {
     this.#hasBar = false;
   }
 
-  get #input() {
-    if (this.#opened === undefined) {
-      const { input = process.stdin } = this.#environment;
-      const terminal = this.#isInteractive;
-      const lines = createInterface({ input, terminal, ...(terminal ? { output: process.stderr } : {}) });
-      lines.once('close', () => {
-        this.#isClosed = true;
+  get #input(): Interface {
+    if (this.#opened !== undefined) return this.#opened;
+    const { input = process.stdin } = this.#environment;
+    const terminal = this.#isInteractive;
+    const marksPastes = terminal && process.env.TERM !== 'dumb';
+    const lines = createInterface({ input, terminal, ...(terminal ? { output: process.stderr } : {}) });
+    let isPaste = false;
+    if (marksPastes) {
+      this.#environment.error(PASTE_MARKS_ON);
+      input.on('keypress', (_text, { name }) => {
+        if (name === 'paste-start' || name === 'paste-end') isPaste = name === 'paste-start';
       });
-      this.#opened = { lines, next: lines[Symbol.asyncIterator]() };
     }
-    return this.#opened;
+    lines.on('line', (line) => {
+      this.#pasted = [...this.#pasted, line];
+      if (!isPaste) this.#receive();
+    });
+    const end = (): void => {
+      if (this.#isClosed) return;
+      this.#isClosed = true;
+      if (marksPastes) this.#environment.error(PASTE_MARKS_OFF);
+      this.#take?.(undefined);
+      lines.close();
+    };
+    // A terminal that the user has closed reports errors.
+    lines.on('close', end).on('error', end);
+    // At a terminal, Ctrl-C is input.
+    lines.on('SIGINT', () => process.emit('SIGINT', 'SIGINT'));
+    this.#opened = lines;
+    return lines;
   }
 
-  /** Calls back on Ctrl-C; returns a function that stops this. */
-  onInterrupt(interrupt: () => void): () => void {
-    const { lines } = this.#input;
-    lines.on('SIGINT', interrupt);
-    process.on('SIGINT', interrupt);
+  /** Passes on the lines of a paste, or a single line. */
+  #receive(): void {
+    const text = this.#pasted.join('\n');
+    this.#pasted = [];
+    const take = this.#take;
+    this.#take = undefined;
+    if (take === undefined) this.#lines.push(text);
+    else take(text);
+  }
+
+  /** Calls back on signals that end the process, with the exit code for them; returns a function that stops this. */
+  onSignal(listener: (signal: EndSignal, exitCode: number) => void): () => void {
+    const unfollow = END_SIGNALS.map((signal) => {
+      const listen = () => listener(signal, 128 + constants.signals[signal]);
+      process.on(signal, listen);
+      return () => process.off(signal, listen);
+    });
     return () => {
-      lines.off('SIGINT', interrupt);
-      process.off('SIGINT', interrupt);
+      for (const stop of unfollow) stop();
     };
   }
 
-  /** The next line; `undefined` at the end of the input, or if `unless` settles first. */
-  async ask(question: string, unless?: Promise<undefined>): Promise<string | undefined> {
+  /**
+   * The next line; `undefined` at the end of the input, or if `unless` settles first. At a terminal, lines that were
+   * written before a question was shown do not answer it; they are the next prompts.
+   */
+  async ask(
+    question: string,
+    { isPrompt = false, unless }: { readonly isPrompt?: boolean; readonly unless?: Promise<undefined> } = {},
+  ): Promise<string | undefined> {
+    const lines = this.#input;
+    const isFresh = this.#isInteractive && !isPrompt;
+    const draft = isFresh ? await this.#takeDraft() : undefined;
     this.settle();
     this.#prompt = question;
     if (!this.#isInteractive) this.#environment.error(question);
     else if (!this.#isClosed) {
-      this.#input.lines.setPrompt(question);
-      this.#input.lines.prompt();
+      lines.setPrompt(question);
+      lines.prompt(true);
     }
-    // A read that was started but not awaited returns the next line.
-    this.#reading ??= this.#input.next.next();
-    const read = await (unless === undefined ? this.#reading : Promise.race([this.#reading, unless]));
+    let line = isFresh ? undefined : this.#lines.shift();
+    if (line === undefined && !this.#isClosed) {
+      const { promise, resolve } = Promise.withResolvers<string | undefined>();
+      this.#take = resolve;
+      line = await (unless === undefined ? promise : Promise.race([promise, unless]));
+      this.#take = undefined;
+    }
     this.#prompt = undefined;
-    if (read === undefined) return undefined;
-    this.#reading = undefined;
     if (!this.#isInteractive) this.#environment.error('\n');
-    return read.done ? undefined : visibleText(read.value);
+    if (draft !== undefined && !this.#isClosed) {
+      this.#pasted = draft.pasted;
+      lines.write(draft.line);
+    }
+    return line === undefined ? undefined : visibleText(line);
+  }
+
+  /** Reads everything that was written until now; removes and returns the prompt that has no end yet. */
+  async #takeDraft() {
+    const lines = this.#input;
+    // The input arrives between two polls.
+    await nextPoll();
+    await nextPoll();
+    const draft = { pasted: this.#pasted, line: lines.line };
+    this.#pasted = [];
+    if (!this.#isClosed) for (const name of ['e', 'u']) lines.write(null, { ctrl: true, name });
+    return draft;
   }
 
   /** Answers to all pending calls in order; `undefined` as soon as one is not answered. */
@@ -234,7 +305,7 @@ export class Terminal {
     waiting: readonly PendingCall[],
     unless?: Promise<undefined>,
   ): Promise<readonly Answer[] | undefined> {
-    const ask = (question: string) => this.ask(question, unless);
+    const ask = (question: string) => this.ask(question, unless && { unless });
     const answers: Answer[] = [];
     for (const pending of waiting) {
       const { id, kind, tool, message } = pending;
@@ -312,11 +383,11 @@ export class Terminal {
 
   /** Repeats the question after other output. */
   askAgain(): void {
-    if (this.#prompt !== undefined && this.#isInteractive && !this.#isClosed) this.#input.lines.prompt(true);
+    if (this.#prompt !== undefined && this.#isInteractive && !this.#isClosed) this.#input.prompt(true);
   }
 
   close(): void {
-    this.#opened?.lines.close();
+    this.#opened?.close();
   }
 }
 
@@ -411,6 +482,8 @@ export class TerminalTalk {
   /** Resolves when the turn ends whose questions are asked. */
   #ended = Promise.withResolvers<undefined>();
   #lastStatus = 'completed';
+  /** The exit code for the signal that ends the command. */
+  #endedBy: number | undefined;
   #isInTurn = false;
   /** The turn has ended, but another turn may follow before the next prompt. */
   #hasEnded = false;
@@ -435,10 +508,11 @@ export class TerminalTalk {
     this.#terminal = new Terminal(environment, scopeNames);
   }
 
-  /** Runs until the input ends or the user exits; returns whether the last turn was completed. */
-  async talk(): Promise<boolean> {
+  /** Runs until the input ends or the user exits; returns the exit code: 0 if the last turn was completed. */
+  async talk(): Promise<number> {
     const { conversations, id, greeting, prompt } = this.#parts;
-    const unfollow = this.#terminal.onInterrupt(() => {
+    const unfollow = this.#terminal.onSignal((signal, exitCode) => {
+      if (signal !== 'SIGINT') this.#endedBy ??= exitCode;
       this.#interrupt().catch((error: unknown) => this.#terminal.fault(error));
     });
     report(this.#parts.environment, greeting);
@@ -454,12 +528,12 @@ export class TerminalTalk {
         if (view.status !== 'idle') await this.#turn(async () => {});
       }
       for (;;) {
-        const line = (await this.#terminal.ask('> '))?.trim();
-        if (line === undefined || line === '/exit') break;
+        const line = (await this.#terminal.ask('> ', { isPrompt: true }))?.trim();
+        if (line === undefined || line === '/exit' || this.#endedBy !== undefined) break;
         if (line === '' || (await this.#isCommand(line))) continue;
         await this.#turn(() => prompt(line));
       }
-      return this.#lastStatus === 'completed';
+      return this.#endedBy ?? (this.#lastStatus === 'completed' ? 0 : 1);
     } finally {
       unfollow();
       this.#terminal.close();
@@ -468,9 +542,13 @@ export class TerminalTalk {
     }
   }
 
-  /** Ctrl-C aborts the running turn; without a turn, it ends the command. */
+  /** Ctrl-C aborts the running turn; without a turn, it ends the command. The other signals do both. */
   async #interrupt(): Promise<void> {
     const { conversations, id } = this.#parts;
+    if (this.#endedBy !== undefined) {
+      await conversations.abort(id).finally(() => this.#terminal.close());
+      return;
+    }
     if (this.#isInTurn && !this.#hasEnded) {
       if (await conversations.abort(id)) return;
       // The prompt waits for its turn; otherwise the turn has ended, and its end is not shown yet.
@@ -486,7 +564,11 @@ export class TerminalTalk {
     try {
       for await (const { number, event } of conversations.events(id, { signal: this.#leaving.signal })) {
         onEvent?.(event);
-        if (event.type === 'turn-start') this.#hasEnded = false;
+        if (event.type === 'turn-start') {
+          this.#hasEnded = false;
+          // Its prompt was entered when the signal came.
+          if (this.#endedBy !== undefined) await conversations.abort(id);
+        }
         if (event.type === 'turn-end' && number > before) {
           this.#end = event;
           this.#hasEnded = true;

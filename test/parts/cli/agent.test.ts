@@ -1,8 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { runCommandLine } from '../../../src/dev/cli/run-command-line.js';
+import { builtFile } from '../../processes/built-file.js';
+import { NodeProcess } from '../../processes/node-process.js';
+import { ProgramOutput } from '../../processes/program-output.js';
 import { delta, events, LoopbackServer } from '../providers/loopback-server.js';
 import { newFolder } from '../toolbox/files/folders.js';
 import { EDIT, modelThat, newPlace, obedient, type Place, textOf } from './agent-place.js';
@@ -58,7 +62,7 @@ test('toolwright agent refuses a pending approval and exits if the user presses 
   const show = (text: string): void => {
     shown += text;
     // The question itself is printed after the details of the call.
-    if (/^ {2}.*mode 'ask' asks about it/m.test(text)) setImmediate(() => input.write('\u0004'));
+    if (/^ {2}.*mode 'ask' asks about it/m.test(text)) void setImmediate().then(() => input.write('\u0004'));
   };
   const environment = { folder, input, isTerminal: true, out: show, error: show };
   const ending = runCommandLine(
@@ -68,6 +72,61 @@ test('toolwright agent refuses a pending approval and exits if the user presses 
   input.write('Write it\n');
   expect(await ending).toBe(0);
   expect(shown).toContain('no user is available to answer');
+});
+
+/** Runs the command at a terminal, with keys that are pressed before the first reply of the model. */
+async function atTerminal(prompt: string, earlier: string) {
+  const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+  process.env.XDG_STATE_HOME = place.state;
+  const input = new PassThrough();
+  let isFirst = true;
+  const server = await modelThat((last) => {
+    if (isFirst) input.write(earlier);
+    isFirst = false;
+    return obedient(last);
+  });
+  const shown = new ProgramOutput();
+  const show = (text: string) => shown.add('stdout', text);
+  const environment = { folder: place.folder, input, isTerminal: true, out: show, error: show };
+  const args = ['agent', '--url', server.baseURL, '--model', 'm', '--interactive'];
+  const ending = runCommandLine(args, environment);
+  input.write(`${prompt}\r`);
+  const end = async () => {
+    input.write('/exit\r');
+    await ending;
+    await server[Symbol.asyncDispose]();
+  };
+  return { place, input, shown, [Symbol.asyncDispose]: end };
+}
+
+/** The question itself is printed to standard error a few turns of the event loop after the details of the call. */
+async function questionShown(shown: ProgramOutput): Promise<void> {
+  await shown.waitFor(/mode 'ask' asks about it/);
+  for (let turns = 0; turns < 20; turns += 1) await setImmediate();
+}
+
+test('toolwright agent takes a line that was written before a question as the next prompt, not as the answer', async () => {
+  await using terminal = await atTerminal(EDIT, 'y\rhal');
+  const { place, input, shown } = terminal;
+  await questionShown(shown);
+  input.write('no\r');
+  await shown.waitFor(/It says: .*refused/);
+  await shown.waitFor(/You said: y/);
+  // The line that had no end yet is still there.
+  input.write('f a line\r');
+  await shown.waitFor(/You said: half a line/);
+  expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
+});
+
+test('toolwright agent takes pasted lines as one prompt, and never as the answer to a later question', async () => {
+  await using terminal = await atTerminal(EDIT, '\u001b[200~y\ry\u001b[201~');
+  const { place, input, shown } = terminal;
+  await questionShown(shown);
+  input.write('no\r');
+  await shown.waitFor(/It says: /);
+  input.write('\r');
+  await shown.waitFor(/You said: y\ny/);
+  expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
 });
 
 /** Runs the command with lines from a pipe, and waits for its end. */
@@ -228,3 +287,24 @@ test('toolwright agent reports unreadable session metadata, preserves it, and co
   expect(readFileSync(join(folder, kept), 'utf8')).toBe('{"folder": "/ho');
   expect((await run(place, ['--sessions'], [])).out).toMatch(/^s1 .* \(title lost\)\n$/);
 });
+
+test.each([
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)(
+  'toolwright agent ends the command that runs on %s, and exits with %i',
+  async (signal, exitCode) => {
+    const place = newPlace();
+    await using server = await modelThat(obedient);
+    const main = builtFile('dist/src/dev/cli/main.js');
+    const args = [main, 'agent', '--url', server.baseURL, '--model', 'm', '--interactive'];
+    const environment = { XDG_STATE_HOME: place.state };
+    await using process = new NodeProcess(args, { folder: place.folder, environment });
+    const command = 'echo "pid $$."; exec sleep 100';
+    process.write(`run_command ${JSON.stringify({ command })}\ny\n`);
+    const [, pid] = await process.waitFor(/pid (\d+)\./);
+    process.send(signal);
+    expect((await process.ended()).exitCode).toBe(exitCode);
+    expect(() => globalThis.process.kill(Number(pid), 0)).toThrow('ESRCH');
+  },
+);

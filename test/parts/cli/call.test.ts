@@ -88,6 +88,33 @@ test('toolwright call runs a call that is approved, by an answer or with --yes',
   expect(await call('pay', '--yes')).toEqual({ code: 0, out: 'paid\n', error: '' });
 });
 
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)('toolwright call aborts its call on %s, and exits with %i', async (signal, exitCode) => {
+  const module = 'test/parts/cli/fixtures/chatted-tools.mjs';
+  for (const [tool, pattern] of [
+    ['hang', /it hangs/],
+    ['ask_city', /Which city\?/],
+  ] as const) {
+    await using process = new NodeProcess([MAIN, 'call', module, tool], { folder: ROOT });
+    await process.waitFor(pattern);
+    process.send(signal);
+    const ended = await process.ended();
+    expect([ended.exitCode, ended.stdout]).toEqual([exitCode, '']);
+  }
+});
+
+test('toolwright call --yes answers no question, and the error says how to answer', async () => {
+  const input = new PassThrough();
+  input.end();
+  const { code, out, error } = await runCommand(['call', MODULE, 'count', '--yes'], ROOT, { input });
+  expect({ code, out }).toEqual({ code: 1, out: '' });
+  expect(error).toContain('write the answer on the terminal, or as a line of the input');
+  expect(error).not.toContain('--yes');
+});
+
 test('toolwright call belongs to the user of the operating system, who may not approve every call', async () => {
   expect(await call('close_account', '--yes')).toEqual({
     code: 0,

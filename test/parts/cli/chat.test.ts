@@ -66,6 +66,28 @@ test('toolwright chat exits on Ctrl-C if no turn runs', async () => {
   expect((await process.ended()).exitCode).toBe(0);
 });
 
+test.each([
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)('toolwright chat aborts its turn on %s, and exits with %i', async (signal, exitCode) => {
+  await using process = chat('--interactive');
+  process.write('hang\ncopy_files\n');
+  await process.waitFor(/it hangs/);
+  process.send(signal);
+  const ended = await process.ended();
+  expect(ended.exitCode).toBe(exitCode);
+  expect(ended.stderr).toMatch(/\[aborted/);
+  expect(ended.stdout).not.toContain('copied');
+});
+
+test('toolwright chat ends a turn that waits for an answer on SIGTERM', async () => {
+  await using process = chat('--interactive');
+  process.write('pay {"amount":5}\n');
+  await process.waitFor(/Run pay\?/);
+  process.send('SIGTERM');
+  expect((await process.ended()).exitCode).toBe(143);
+});
+
 test('toolwright chat uses every line of a pipe as a prompt, and refuses approvals', async () => {
   await using process = chat();
   process.write('pay {"amount":5}\ncopy_files\n');

@@ -39,7 +39,7 @@ test('Ctrl-C after the end of the turn ends the command, even before the prompt 
   }).talk();
   input.write('Hello\n');
   // The input stays open, so only Ctrl-C ends the command.
-  expect(await talk).toBe(true);
+  expect(await talk).toBe(0);
   expect(aborts).toBe(0);
 });
 
@@ -77,7 +77,7 @@ test('Ctrl-C aborts a turn that began right after the turn of the prompt', async
     prompt: async () => begun.resolve(),
   }).talk();
   input.end('Hello\n');
-  expect(await talk).toBe(false);
+  expect(await talk).toBe(1);
 });
 
 test('Ctrl-C ends the command if the turn has ended, but its end is not shown yet', async () => {
@@ -114,7 +114,7 @@ test('Ctrl-C ends the command if the turn has ended, but its end is not shown ye
   }).talk();
   input.write('Hello\n');
   // The input stays open, so only Ctrl-C ends the command.
-  expect(await talk).toBe(true);
+  expect(await talk).toBe(0);
   expect(await Promise.all(aborts)).toEqual([false]);
   await turns.close();
 });
