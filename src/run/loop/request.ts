@@ -269,16 +269,14 @@ async function askAgain(
   // It was counted before it was clear that it cannot be made.
   if (asked.failure.isUnsent) run.iterations -= 1;
   try {
-    for (let tries = 0; isRetryable(reply); ) {
+    for (let retries = new Retries(providerRetries); isRetryable(reply); ) {
       const { error } = reply;
       const { cause } = error;
-      const { tries: made, ...wanted } = retryWanted(cause);
-      tries += made;
-      const delayMs = tries <= providerRetries ? waitBefore(tries, wanted) : undefined;
+      const delayMs = retries.pauseAfter(cause);
       if (delayMs === undefined) {
         if (run.failedOver === run.fallback.length) break;
         run.failedOver += 1;
-        tries = 0;
+        retries = new Retries(providerRetries);
       }
       const model = targetOf(run).model ?? config.model;
       const pauseMs = delayMs ?? 0;
@@ -449,14 +447,23 @@ const LONGEST_PAUSE_MS = 8_000;
 /** Longer requested pauses are not waited for. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-/** Milliseconds until the same request may be retried; `undefined` if that would not help. */
-function waitBefore(tries: number, { isRetryable, retryAfterMs }: Fields): number | undefined {
-  if (!isRetryable) return undefined;
-  if (typeof retryAfterMs === 'number' && retryAfterMs >= 0)
-    return retryAfterMs <= LONGEST_RETRY_AFTER_MS ? retryAfterMs : undefined;
-  const longest = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS);
-  // Clients that failed together would retry together.
-  return longest * (0.5 + Math.random() / 2);
+/** The pauses before a failed request is sent again. */
+class Retries {
+  #tries = 0;
+
+  constructor(private readonly most: number) {}
+
+  /** Milliseconds until the request may be repeated after this error; `undefined` if that would not help. */
+  pauseAfter(cause: unknown): number | undefined {
+    const { isRetryable, retryAfterMs, tries } = retryWanted(cause);
+    this.#tries += tries;
+    if (this.#tries > this.most || !isRetryable) return undefined;
+    if (typeof retryAfterMs === 'number' && retryAfterMs >= 0)
+      return retryAfterMs <= LONGEST_RETRY_AFTER_MS ? retryAfterMs : undefined;
+    const longest = Math.min(FIRST_PAUSE_MS * 2 ** (this.#tries - 1), LONGEST_PAUSE_MS);
+    // Clients that failed together would retry together.
+    return longest * (0.5 + Math.random() / 2);
+  }
 }
 
 /** What a provider's error states about retries; nothing if it cannot be read. */
@@ -497,12 +504,11 @@ export async function askRecorded(telemetry: Telemetry | undefined, question: Mo
 
 async function askUntilAnswered(question: ModelQuestion): Promise<Reply> {
   const { request, trace } = question;
+  const retries = new Retries(DEFAULT_RETRIES);
   let reply = await askModel(question);
-  for (let tries = 0; isRetryable(reply); ) {
+  while (isRetryable(reply)) {
     const { cause } = reply.error;
-    const { tries: made, ...wanted } = retryWanted(cause);
-    tries += made;
-    const delayMs = tries <= DEFAULT_RETRIES ? waitBefore(tries, wanted) : undefined;
+    const delayMs = retries.pauseAfter(cause);
     if (delayMs === undefined) break;
     trace?.event({ type: 'request-retry', delayMs, error: cause });
     await pause(delayMs, undefined, { signal: request.signal }).catch(() => {});

@@ -208,7 +208,7 @@ export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
 
 const RUN_RULES = omitFields(TURN_RULES, 'tools', 'provider', 'telemetry');
 
-/** For fixes. */
+/** An example of a store, for the fixes of faults. */
 export const SQLITE = "{ sqlite: { path: '/var/lib/my-agent/agent.sqlite' } }";
 
 /** Names of parts other than toolboxes. */
