@@ -331,25 +331,6 @@ describe('agentAsTool', () => {
 });
 
 describe('runs inside calls', () => {
-  test('a tool that returned a plain value before starts its next run inside the calling run', async () => {
-    const { pay } = setup();
-    const provider = scripted([{ toolCalls: [{ name: 'pay', arguments: { amount: 1 } }] }]);
-    const known = defineTool({
-      name: 'research',
-      description: 'Research',
-      parameters: { type: 'object', properties: { isKnown: { type: 'boolean' } } },
-      execute: ({ isKnown }: { isKnown?: boolean }) =>
-        isKnown ? 'known' : runToolLoop({ provider, model: 'm', tools: [pay] }, hello).then(String),
-    });
-    const calling = (args: JsonObject) => ({ toolCalls: [{ name: 'research', arguments: args }] });
-    const caller = scripted([calling({ isKnown: true }), calling({})]);
-    const run = await runToolLoop({ provider: caller, model: 'm', tools: [known] }, hello);
-    expect(run).toMatchObject({
-      status: 'suspended',
-      pending: [{ tool: 'pay', path: [{ tool: 'research' }] }],
-    });
-  });
-
   test('a tool that starts several runs resumes each of them, and repeats no finished work', async () => {
     const { pay, ran } = setup();
     const first = scripted([{ content: 'first' }]);
