@@ -6,7 +6,6 @@ import {
   Conversations,
   defineTool,
   type Hooks,
-  type JsonObject,
   type LLMRequest,
   type LoopEvent,
   type Message,
